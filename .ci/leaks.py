@@ -35,7 +35,9 @@ Tokens = tuple[str, ...]
 def runs_of(text: str) -> Iterator[tuple[str, Tokens]]:
     """Yield each run of neighbouring words or characters, with its unit. Case and punctuation don't count."""
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    for unit, tokens in groupby(TOKEN.findall(plain), lambda token: "character" if BLANKLESS.match(token) else "word"):
+    for unit, tokens in groupby(
+        TOKEN.findall(plain), lambda token: "character" if BLANKLESS.match(token) else "word"
+    ):
         yield unit, tuple(tokens)
 
 
@@ -51,15 +53,21 @@ def strings_in(value: Any) -> Iterator[str]:
 def shipped_phrases() -> dict[Tokens, str]:
     """Return the phrases of every prompt, policy and example, each with the file that it stands in."""
     phrases: dict[Tokens, str] = {}
-    for path in sorted(each for each in (PROJECT / "prompts").rglob("*") if each.suffix in (".md", ".toml", ".txt")):
+    for path in sorted(
+        each for each in (PROJECT / "prompts").rglob("*") if each.suffix in (".md", ".toml", ".txt")
+    ):
         content = path.read_text("utf-8")
         is_toml = path.suffix == ".toml"
-        for text in strings_in(tomllib.loads(content)) if is_toml else [TEMPLATE.sub("\0", content)]:
+        for text in (
+            strings_in(tomllib.loads(content)) if is_toml else [TEMPLATE.sub("\0", content)]
+        ):
             for unit, tokens in runs_of(text):
                 length = min(len(tokens), LENGTHS[unit]) if is_toml else LENGTHS[unit]
                 if length >= SHORTEST[unit]:
                     starts = range(len(tokens) - length + 1)
-                    phrases |= {tokens[at : at + length]: str(path.relative_to(PROJECT)) for at in starts}
+                    phrases |= {
+                        tokens[at : at + length]: str(path.relative_to(PROJECT)) for at in starts
+                    }
     return phrases
 
 
@@ -67,7 +75,11 @@ def main() -> int:
     """Look for every phrase in every data file."""
     usual = os.environ.get("TRIBUNAL_SHARED_DATA") or PROJECT.parent / "shared" / "data"
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else usual)
-    files = [each for each in sorted(folder.rglob("*")) if each.suffix in (".json", ".csv", ".tsv", ".txt")]
+    files = [
+        each
+        for each in sorted(folder.rglob("*"))
+        if each.suffix in (".json", ".csv", ".tsv", ".txt")
+    ]
     if not files:
         sys.stdout.write(f"leaks: skipped, no data set in {folder}\n")
         return 0
@@ -78,9 +90,13 @@ def main() -> int:
         texts = strings_in(json.loads(content)) if path.suffix == ".json" else content.splitlines()
         for unit, tokens in (run for text in texts for run in runs_of(text)):
             for at in (at for at in range(len(tokens)) if tokens[at : at + 3] in beginnings):
-                for phrase in (tokens[at : at + length] for length in range(SHORTEST[unit], LENGTHS[unit] + 1)):
+                for phrase in (
+                    tokens[at : at + length] for length in range(SHORTEST[unit], LENGTHS[unit] + 1)
+                ):
                     if phrase in phrases:
-                        leaks.add(f"{phrases[phrase]}: {' '.join(phrase)!r} stands in {path.relative_to(folder)}")
+                        leaks.add(
+                            f"{phrases[phrase]}: {' '.join(phrase)!r} stands in {path.relative_to(folder)}"
+                        )
     summary = f"leaks: {len(leaks)} found of {len(phrases):,} phrases in {len(files)} files"
     sys.stdout.write("\n".join([*sorted(leaks), summary, ""]))
     return 1 if leaks else 0

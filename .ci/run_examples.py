@@ -33,7 +33,10 @@ def check(example: str, outcome: str) -> None:
 def run_files(folder: Path) -> None:
     """Run each file of the folder, which holds a graph."""
     for file in sorted(folder.glob("*.py")):
-        check(file.name, tribunal.judge(POST, graph=f"{file}:graph", **OFFLINE.get(file.stem, {})).outcome)
+        check(
+            file.name,
+            tribunal.judge(POST, graph=f"{file}:graph", **OFFLINE.get(file.stem, {})).outcome,
+        )
 
 
 def run_systems() -> None:
@@ -52,7 +55,9 @@ def run_project(folder: Path) -> None:
     pipeline = importlib.import_module("graphs.glossary").graph
     check("project/glossary", asyncio.run(pipeline.ainvoke({"text": POST}))["outcome"]["outcome"])
     moderator = importlib.import_module("graphs.moderator").graph
-    answer = moderator.invoke({"messages": [{"role": "user", "content": POST}]})["messages"][-1].text
+    answer = moderator.invoke({"messages": [{"role": "user", "content": POST}]})["messages"][
+        -1
+    ].text
     check("project/moderator", json.loads(answer)["outcome"])
     try:
         owner = asyncio.run(importlib.import_module("auth").authenticate({}))

@@ -50,7 +50,9 @@ def count_calls(graph: str) -> Counter[tuple[str, str]]:
     ours: Counter[tuple[str, str]] = Counter()
     for code, times in calls.items():
         if is_ours(code) and code.co_filename != __file__:
-            ours[str(Path(code.co_filename).resolve().relative_to(PROJECT)), code.co_qualname] += times
+            ours[str(Path(code.co_filename).resolve().relative_to(PROJECT)), code.co_qualname] += (
+                times
+            )
     return ours
 
 
@@ -58,12 +60,21 @@ def describe_calls(calls: Counter[tuple[str, str]]) -> str:
     """Return each file with its functions, and the sums, as lines."""
     lines = []
     for file in sorted({file for file, _ in calls}):
-        names = [f"{name} ×{times}" if times > 1 else name for (each, name), times in calls.items() if each == file]
+        names = [
+            f"{name} ×{times}" if times > 1 else name
+            for (each, name), times in calls.items()
+            if each == file
+        ]
         lines += [f"{file}: {len(names)}", f"    {', '.join(names)}"]
     return "\n".join(
-        [*lines, f"{len({file for file, _ in calls})} files, {len(calls)} functions, {calls.total()} calls"]
+        [
+            *lines,
+            f"{len({file for file, _ in calls})} files, {len(calls)} functions, {calls.total()} calls",
+        ]
     )
 
 
 if __name__ == "__main__":
-    sys.stdout.write(describe_calls(count_calls(sys.argv[1] if len(sys.argv) > 1 else "baseline")) + "\n")
+    sys.stdout.write(
+        describe_calls(count_calls(sys.argv[1] if len(sys.argv) > 1 else "baseline")) + "\n"
+    )

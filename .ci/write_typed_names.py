@@ -25,7 +25,18 @@ from tribunal.exhibit import Box
 from tribunal.nodes import outputs
 from tribunal.nodes.state import Case, channel_forms
 from tribunal.process.model_objects import FIELDS
-from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
+from tribunal.schema import (
+    Appeal,
+    Argument,
+    Cue,
+    Evidence,
+    Example,
+    Image,
+    Opinion,
+    Post,
+    Precedent,
+    Turn,
+)
 from tribunal.settings.context import Context
 from tribunal.settings.graph_settings import SETTINGS
 
@@ -52,7 +63,11 @@ Model: TypeAlias = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
 
 def models_in(declared: Any) -> Iterator[type[BaseModel]]:
     """Yield the models in a type, and the models of their fields."""
-    if isinstance(declared, type) and issubclass(declared, BaseModel) and get_origin(declared) is None:
+    if (
+        isinstance(declared, type)
+        and issubclass(declared, BaseModel)
+        and get_origin(declared) is None
+    ):
         for hint in get_type_hints(declared, include_extras=True).values():
             yield from models_in(hint)
         yield declared
@@ -67,7 +82,20 @@ def output_hints(name: str) -> dict[str, Any]:
 
 def find_models() -> list[type[BaseModel]]:
     """Return every model of a channel that is read in an editor: of the state `Case`, and of the outputs."""
-    known = [Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call]
+    known = [
+        Box,
+        Example,
+        Image,
+        Appeal,
+        Post,
+        Cue,
+        Argument,
+        Turn,
+        Opinion,
+        Evidence,
+        Precedent,
+        Call,
+    ]
     forms = [form for name in OUTPUTS for form in output_hints(name).values()]
     return [*dict.fromkeys([*known, *(model for form in forms for model in models_in(form))])]
 
@@ -96,7 +124,9 @@ def write_type(declared: Any) -> str:
 
 def is_always_there(field: FieldInfo) -> bool:
     """Return whether the JSON of a model has a field: it is required, or it tells the models of a union apart."""
-    return field.is_required() or len(get_args(field.annotation)) == 1 == (get_origin(field.annotation) is Literal)
+    return field.is_required() or len(get_args(field.annotation)) == 1 == (
+        get_origin(field.annotation) is Literal
+    )
 
 
 def write_keyword(name: str) -> str:
@@ -129,7 +159,9 @@ def _write_parts() -> Iterator[str]:
     yield "\n# How a case ends.\nOutcomeData: TypeAlias = VerdictData | RefusalData | FailureData\n"
     for output in OUTPUTS:
         yield f'\nclass {output}(TypedDict, total=False):\n    """What a graph gives back."""\n'
-        yield from (f"    {channel}: {write_type(form)}" for channel, form in output_hints(output).items())
+        yield from (
+            f"    {channel}: {write_type(form)}" for channel, form in output_hints(output).items()
+        )
         yield ""
 
 

@@ -28,7 +28,9 @@ BENCHMARKS = {each.__name__: each for each in _ALL}
 def main() -> None:
     """Run the benchmarks that the command line names, else all."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=BENCHMARKS, action="append", help="one benchmark; may be given again")
+    parser.add_argument(
+        "--only", choices=BENCHMARKS, action="append", help="one benchmark; may be given again"
+    )
     parser.add_argument("--quick", action="store_true", help="a few posts, to see that it runs")
     options = parser.parse_args()
     os.environ.setdefault("LANGSMITH_TRACING", "false")

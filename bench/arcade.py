@@ -27,7 +27,9 @@ def calls(quick: bool) -> None:
     for latency in LATENCIES:
         for in_flight in IN_FLIGHT if not quick else (1, 16):
             # As many as make both latencies run about as long: in a short run the first wave alone decides.
-            number = in_flight if quick else max(round(3 / latency) * min(in_flight, 64), in_flight, 4)
+            number = (
+                in_flight if quick else max(round(3 / latency) * min(in_flight, 64), in_flight, 4)
+            )
             got = measure(number, in_flight, latency)
             rows.append(
                 (
@@ -35,7 +37,10 @@ def calls(quick: bool) -> None:
                     f"{got.bound:.2f} s", f"{got.wall / got.bound:.3f}", f"{got.cpu_per_call:.2f} ms",
                 )
             )  # fmt: skip
-    table(("per call", "in flight", "posts", "calls", "wall", "bound", "wall / bound", "CPU a call"), rows)
+    table(
+        ("per call", "in flight", "posts", "calls", "wall", "bound", "wall / bound", "CPU a call"),
+        rows,
+    )
 
 
 @dataclass
@@ -75,7 +80,9 @@ async def run(
             place = next(places)
             record = await judge_post(text, image, graph="arcade", context=context)
             if record.outcome != "verdict":
-                raise RuntimeError(f"the benchmark's court failed: {record.fault} {record.explanation}")
+                raise RuntimeError(
+                    f"the benchmark's court failed: {record.fault} {record.explanation}"
+                )
             calls[place] = len(record.calls)
 
     await judge_post("[[track=deep]] warming up", image, graph="arcade", context=context)
@@ -96,4 +103,7 @@ def posts(number: int) -> Iterator[str]:
     """Yield posts of the usual length: half take the deep dive, a quarter the fast track, a quarter is dismissed."""
     for place in range(number):
         track = TRACKS[place % len(TRACKS)]
-        yield f"[[track={track}]] post {place}: " + "some words that a person might have written about their day " * 3
+        yield (
+            f"[[track={track}]] post {place}: "
+            + "some words that a person might have written about their day " * 3
+        )

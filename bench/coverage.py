@@ -48,11 +48,21 @@ POPULATIONS = (
     _Population("two labels, accuracy 0.80", (0.6, 0.4), (0.83, 0.755)),
     _Population("two labels, accuracy 0.98", (0.6, 0.4), (0.985, 0.9725)),
     _Population("two labels, one of them rare", (0.9, 0.1), (0.97, 0.7)),
-    _Population("six labels, accuracy 0.85", (0.45, 0.2, 0.12, 0.1, 0.07, 0.06), (0.9, 0.85, 0.8, 0.8, 0.75, 0.75)),
+    _Population(
+        "six labels, accuracy 0.85",
+        (0.45, 0.2, 0.12, 0.1, 0.07, 0.06),
+        (0.9, 0.85, 0.8, 0.8, 0.75, 0.75),
+    ),
 )
 _MEASURES = ("accuracy", "macro_f1", "weighted_f1", "f1", "cohen_kappa", "mcc")
-_DIFFERENCES = {"no difference": 0.0, "a real difference": 0.05}  # by which each label is recognised less often
-_COLUMNS = (*_MEASURES, *(f"{name}, {true}" for true in _DIFFERENCES for name in ("accuracy", "macro_f1")))
+_DIFFERENCES = {
+    "no difference": 0.0,
+    "a real difference": 0.05,
+}  # by which each label is recognised less often
+_COLUMNS = (
+    *_MEASURES,
+    *(f"{name}, {true}" for true in _DIFFERENCES for name in ("accuracy", "macro_f1")),
+)
 
 
 def coverage(quick: bool) -> None:
@@ -100,7 +110,9 @@ def _row(population: _Population, posts: int, draws: int, *, clustered: bool) ->
         for title, worse in worse_populations.items():
             _, other = _drawn(random, worse, cluster, truth)
             sides = [_side(truth, each) for each in (answer, other)]
-            differences = measure_differences(sides, cluster, of_two=of_two, negative=frozenset({0}))
+            differences = measure_differences(
+                sides, cluster, of_two=of_two, negative=frozenset({0})
+            )
             for name in ("accuracy", "macro_f1"):
                 gap = _true(worse)[name] - true[name]
                 held[f"{name}, {title}"].append(_holds(differences[name]["interval"], gap))
@@ -111,7 +123,10 @@ def _row(population: _Population, posts: int, draws: int, *, clustered: bool) ->
 def _true(population: _Population) -> dict[str, float]:
     labels = len(population.shares)
     cells = np.concatenate([population.cells, np.zeros((labels, 1))], axis=1)
-    return {name: float(value) for name, value in measures_of_tables(cells, range(labels), of_two=labels == 2).items()}
+    return {
+        name: float(value)
+        for name, value in measures_of_tables(cells, range(labels), of_two=labels == 2).items()
+    }
 
 
 def _clusters(random: np.random.Generator, posts: int) -> Ints:
@@ -130,13 +145,22 @@ def _drawn(
     together = (random.random(clusters) < _TOGETHER)[cluster]
     chance = np.where(together, random.random(clusters)[cluster], random.random(len(cluster)))
     right = chance < np.array(population.recognised)[truth]
-    off = np.where(together, random.integers(1, labels, clusters)[cluster], random.integers(1, labels, len(cluster)))
+    off = np.where(
+        together,
+        random.integers(1, labels, clusters)[cluster],
+        random.integers(1, labels, len(cluster)),
+    )
     return truth, np.where(right, truth, (truth + off) % labels)
 
 
 def _side(truth: Ints, answer: Ints) -> ComparedSide:
     return ComparedSide(
-        np.arange(len(truth)), truth, answer, np.full(len(truth), np.nan), truth == answer, np.zeros(len(truth), int)
+        np.arange(len(truth)),
+        truth,
+        answer,
+        np.full(len(truth), np.nan),
+        truth == answer,
+        np.zeros(len(truth), int),
     )
 
 
@@ -164,7 +188,11 @@ def _of_ece(shift: float, posts: int, draws: int) -> list[str]:
         scores = calibration.calibration_scores(confidence, right)
         plain.append(scores["ece"] or 0.0)
         debiased.append(scores["ece_debiased"] or 0.0)
-        held.append(_holds(calibration.calibration_intervals(confidence, right, np.arange(posts))["ece"], shift))
+        held.append(
+            _holds(
+                calibration.calibration_intervals(confidence, right, np.arange(posts))["ece"], shift
+            )
+        )
     return [
         f"{shift:.2f}",
         f"{posts:,}",

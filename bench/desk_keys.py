@@ -22,10 +22,32 @@ from tribunal.process.terminal import say
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-_WHO = ("My neighbour", "Our teacher", "The baker", "A friend of mine", "The whole choir", "My sister", "Their team")
+_WHO = (
+    "My neighbour",
+    "Our teacher",
+    "The baker",
+    "A friend of mine",
+    "The whole choir",
+    "My sister",
+    "Their team",
+)
 _DID = ("found", "painted", "repaired", "photographed", "forgot", "borrowed", "praised", "lost")
-_WHAT = ("an old bicycle", "two umbrellas", "the garden gate", "a map of the lake", "some apples", "the piano")
-_WHEN = ("before breakfast", "on a rainy Tuesday", "at the station", "during the concert", "in the snow", "last summer")
+_WHAT = (
+    "an old bicycle",
+    "two umbrellas",
+    "the garden gate",
+    "a map of the lake",
+    "some apples",
+    "the piano",
+)
+_WHEN = (
+    "before breakfast",
+    "on a rainy Tuesday",
+    "at the station",
+    "during the concert",
+    "in the snow",
+    "last summer",
+)
 _NUMBERS = "123456"  # of the categories of the policy h-vli
 _ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
@@ -64,7 +86,15 @@ def desk_keys(quick: bool) -> None:
         ("page loads", [loads for _, loads, _ in measured], "{:.0f}"),
         ("seconds of the machine", [seconds for _, _, seconds in measured], "{:.2f}"),
     ):
-        rows.append((name, *(form.format(each) for each in (min(values), statistics.median(values), max(values)))))
+        rows.append(
+            (
+                name,
+                *(
+                    form.format(each)
+                    for each in (min(values), statistics.median(values), max(values))
+                ),
+            )
+        )
     table(("per case", "least", "median", "most"), rows)
     say(
         f"Before the first case: {start[0]} key presses and {start[1]} page load, to take it from the queue.\n",

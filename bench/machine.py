@@ -42,6 +42,8 @@ def in_a_process(measure: Callable[..., dict[str, Any]], *given: float) -> dict[
     """Return what a function of a module gives for these numbers, in a process of its own, whose memory is its own."""
     code = f"import json; from {measure.__module__} import {measure.__name__} as measure; "
     code += f"print(json.dumps(measure(*{list(given)})))"
-    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True
+    )
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return found

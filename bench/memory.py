@@ -16,7 +16,14 @@ def memory(quick: bool) -> None:
     rows = []
     for number in (100, 300) if quick else (1_000, 10_000):
         got = Measured(**in_a_process(measured, number, 64, 0.0))
-        rows.append((f"{number:,}", f"{got.peak:.0f} MB", f"{got.calls / got.wall:.0f}", f"{got.cpu_per_call:.2f} ms"))
+        rows.append(
+            (
+                f"{number:,}",
+                f"{got.peak:.0f} MB",
+                f"{got.calls / got.wall:.0f}",
+                f"{got.cpu_per_call:.2f} ms",
+            )
+        )
     table(("posts", "peak memory", "calls a second", "CPU a call"), rows)
 
 

@@ -29,7 +29,9 @@ def _read_posts(path: Path, text: str, labels: list[str]) -> list[tuple[str, str
     if path.suffix == ".json":
         rows = list(json.loads(words).values())
     else:
-        rows = list(csv.DictReader(words.splitlines(), delimiter="\t" if path.suffix == ".tsv" else ","))
+        rows = list(
+            csv.DictReader(words.splitlines(), delimiter="\t" if path.suffix == ".tsv" else ",")
+        )
     return [(row[text], " ".join(str(row[each]) for each in labels)) for row in rows]
 
 

@@ -31,7 +31,16 @@ def perspectives(quick: bool) -> None:
                 f"{1000 * got['p95']:.1f} ms", f"{got['search_mb']:.0f} MB",
             )
         )  # fmt: skip
-    head = "rows", "build", "memory while building", "index", "open", "search p50", "p95", "memory while searching"
+    head = (
+        "rows",
+        "build",
+        "memory while building",
+        "index",
+        "open",
+        "search p50",
+        "p95",
+        "memory while searching",
+    )
     table(head, rows)
     say("Memory is what the process grew by after its libraries were loaded.\n", lines=True)
 
@@ -44,7 +53,9 @@ def korean_texts(number: int) -> tuple[list[str], str]:
             held, what = [row["sentences"] for row in csv.DictReader(file)], "KODOLI"
     except OSError:
         draw = random.Random(7)
-        held = ["".join(chr(draw.randint(0xAC00, 0xD7A3)) for _ in range(30)) for _ in range(38_525)]
+        held = [
+            "".join(chr(draw.randint(0xAC00, 0xD7A3)) for _ in range(30)) for _ in range(38_525)
+        ]
         what = "made-up Hangul"
     kept = held[:number]
     for place in range(len(held), number):
@@ -76,7 +87,9 @@ def measure_index(number: int) -> dict[str, Any]:
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         with (Path(folder) / "texts.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([("text", "label"), *((text, place % 2) for place, text in enumerate(texts))])
+            csv.writer(file).writerows(
+                [("text", "label"), *((text, place % 2) for place, text in enumerate(texts))]
+            )
         queries = texts[:: max(1, len(texts) // 100)][:100]
         del texts
 

@@ -34,7 +34,16 @@ def runs(quick: bool) -> None:
                 f"{1000 * took['cpu'] / took['calls']:.2f} ms", f"{took['lag']}",
             )
         )  # fmt: skip
-    head = ("per call", "posts", "calls", "wall", "bound", "wall / bound", "CPU a call", "results not yet in the file")
+    head = (
+        "per call",
+        "posts",
+        "calls",
+        "wall",
+        "bound",
+        "wall / bound",
+        "CPU a call",
+        "results not yet in the file",
+    )
     table(head, rows)
     say("The last column is the most that was ever missing when a post was done.\n", lines=True)
     number = 2_000 if quick else 100_000
@@ -43,7 +52,13 @@ def runs(quick: bool) -> None:
     memory = [f"{took['memory'][part]:.0f} MB" for part in ("10", "50", "100")]
     table(
         ("memory at a tenth", "at half", "at the end", "posts a second", "CPU a post"),
-        [(*memory, f"{took['posts'] / took['wall']:.0f}", f"{1000 * took['cpu'] / took['posts']:.2f} ms")],
+        [
+            (
+                *memory,
+                f"{took['posts'] / took['wall']:.0f}",
+                f"{1000 * took['cpu'] / took['posts']:.2f} ms",
+            )
+        ],
     )
 
 
@@ -61,7 +76,10 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
     with server(latency, court), TemporaryDirectory() as folder:
         run_many(
             decide_posts(
-                RunJob(graph="arcade", context=context, samples=samples[:64], count=64, in_flight=64), Path(folder)
+                RunJob(
+                    graph="arcade", context=context, samples=samples[:64], count=64, in_flight=64
+                ),
+                Path(folder),
             )
         )
         results = Path(folder) / "results.jsonl"
@@ -80,7 +98,9 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
                 seen["lines"] += fresh.count(b"\n")
                 lag = max(lag, tally.done - seen["lines"])
 
-        job = RunJob(graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight)
+        job = RunJob(
+            graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight
+        )
         cpu, wall = time.process_time(), time.perf_counter()
         tally = run_many(decide_posts(job, Path(folder), RunOptions(watch=watch)))
         took, spent = time.perf_counter() - wall, time.process_time() - cpu
@@ -91,7 +111,14 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
     calls = [by_place[place] for place in range(number)]
     assert tally.done == number
     best = bound((count * latency for count in calls), in_flight)
-    return {"posts": number, "calls": sum(calls), "wall": took, "bound": best, "cpu": spent, "lag": lag}
+    return {
+        "posts": number,
+        "calls": sum(calls),
+        "wall": took,
+        "bound": best,
+        "cpu": spent,
+        "lag": lag,
+    }
 
 
 def rehearsed_run(number: int) -> dict[str, Any]:
@@ -116,7 +143,11 @@ def rehearsed_run(number: int) -> dict[str, Any]:
             memory[part] = resident()
 
     job = RunJob(
-        graph="baseline", context=context_from({"model": "rehearsal"}), samples=Posts(), count=number, in_flight=64
+        graph="baseline",
+        context=context_from({"model": "rehearsal"}),
+        samples=Posts(),
+        count=number,
+        in_flight=64,
     )
     with TemporaryDirectory() as folder:
         cpu, wall = time.process_time(), time.perf_counter()

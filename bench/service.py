@@ -48,9 +48,13 @@ def by_graph(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> Decide
 
         async def decide(text: str) -> None:
             # With a config it is LangGraph that runs it, as in the service, whose cases have checkpoints.
-            state = await run_graph(compiled, "arcade", await graph_input(text), None, None, context=context)
+            state = await run_graph(
+                compiled, "arcade", await graph_input(text), None, None, context=context
+            )
             if state["outcome"]["outcome"] != "verdict":
-                raise RuntimeError(f"the benchmark's court failed: {state['outcome']['explanation']}")
+                raise RuntimeError(
+                    f"the benchmark's court failed: {state['outcome']['explanation']}"
+                )
 
         yield decide
 
@@ -62,12 +66,16 @@ def over_http(url: str, in_flight: int) -> Decider:
 
     @contextlib.asynccontextmanager
     async def served() -> AsyncIterator[Decide]:
-        async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=in_flight)) as client:
+        async with aiohttp.ClientSession(
+            url, connector=aiohttp.TCPConnector(limit=in_flight)
+        ) as client:
 
             async def decide(text: str) -> None:
                 async with client.post("/v1/judge?wait=60", json={"text": text}) as answer:
                     if answer.status != 200:
-                        raise RuntimeError(f"the service answered {answer.status}: {await answer.text()}")
+                        raise RuntimeError(
+                            f"the service answered {answer.status}: {await answer.text()}"
+                        )
                     await answer.read()
 
             yield decide
@@ -97,17 +105,34 @@ async def p95(number: int, in_flight: int, decider: Decider, text: str) -> float
 
 
 @contextlib.contextmanager
-def replica(database: str | None = None, graph: str = "arcade", **settings: str) -> Iterator[Replica]:
+def replica(
+    database: str | None = None, graph: str = "arcade", **settings: str
+) -> Iterator[Replica]:
     """Yield a `tribunal serve` of its own, which judges by a graph and takes 256 posts at a time.
 
     Without the address of a `database` it is the one that `TRIBUNAL_DATABASE` names, else a new SQLite file.
     """
     with tempfile.TemporaryDirectory() as folder:
-        address = database or os.environ.get("TRIBUNAL_DATABASE") or f"sqlite:///{folder}/service.sqlite"
+        address = (
+            database or os.environ.get("TRIBUNAL_DATABASE") or f"sqlite:///{folder}/service.sqlite"
+        )
         environment = {**os.environ, "TRIBUNAL_DATABASE": address, "TRIBUNAL_DATA": folder}
         program = [sys.executable, "-m", "tribunal"]
-        subprocess.run([*program, "service", "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        command = [*program, "serve", "--port", "0", "--graph", graph, "--in-flight", "256", "--log-level", "warning"]
+        subprocess.run(
+            [*program, "service", "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL
+        )
+        command = [
+            *program,
+            "serve",
+            "--port",
+            "0",
+            "--graph",
+            graph,
+            "--in-flight",
+            "256",
+            "--log-level",
+            "warning",
+        ]
         for name, value in {**SETTINGS, **settings}.items():
             command += ["--set", f"{name}={value}"]
         process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

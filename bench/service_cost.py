@@ -35,7 +35,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def service_cost(quick: bool) -> None:
     """Print a replica's processor time for a dismissed post, its webhooks included, and the 95th percentile."""
     number = 256 if quick else 4000
-    say(f"### A dismissed post's cost to a replica ({_IN_FLIGHT} in flight, {number:,} posts)\n", lines=True)
+    say(
+        f"### A dismissed post's cost to a replica ({_IN_FLIGHT} in flight, {number:,} posts)\n",
+        lines=True,
+    )
     rows = []
     with tempfile.TemporaryDirectory() as folder, server(0.0, court):
         settings = {**SETTINGS, "cache": f"{folder}/cache.sqlite"}
@@ -51,7 +54,9 @@ def service_cost(quick: bool) -> None:
             ):
                 run_many(p95(_IN_FLIGHT, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
                 taken, began = _count_taken(url), _processor_seconds(at.pid)
-                seconds = run_many(p95(number, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
+                seconds = run_many(
+                    p95(number, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED)
+                )
                 while url and _count_taken(url) < taken + number:
                     time.sleep(0.1)
                 rows.append(_row(name, _processor_seconds(at.pid) - began, number, seconds))
@@ -89,13 +94,34 @@ def _webhook(address: str | None, folder: Path, there: bool) -> Iterator[str]:
     if not there:
         yield ""
         return
-    process = subprocess.Popen([sys.executable, "-m", "bench.receiver"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bench.receiver"], stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         url = f"http://127.0.0.1:{int(process.stdout.readline())}"
-        command = [sys.executable, "-m", "tribunal", "service", "webhooks", "add", f"{url}/", "--http"]
-        environment = {**os.environ, "TRIBUNAL_DATA": str(folder), "TRIBUNAL_DATABASE": address or ""}
-        subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = [
+            sys.executable,
+            "-m",
+            "tribunal",
+            "service",
+            "webhooks",
+            "add",
+            f"{url}/",
+            "--http",
+        ]
+        environment = {
+            **os.environ,
+            "TRIBUNAL_DATA": str(folder),
+            "TRIBUNAL_DATABASE": address or "",
+        }
+        subprocess.run(
+            command,
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         yield url
     finally:
         process.terminate()

@@ -24,7 +24,10 @@ POSTS = 1_536  # 24 waves of 64, and six of 256: about 8,400 calls, each a few m
 
 def workers(quick: bool) -> None:
     """Time a run of the engine of `tribunal eval` by one process and by two."""
-    say(f"### Workers: ARCADE, {LATENCY:g} s a call, the model's server on the same machine\n", lines=True)
+    say(
+        f"### Workers: ARCADE, {LATENCY:g} s a call, the model's server on the same machine\n",
+        lines=True,
+    )
     rows = []
     for in_flight in (64, 256):
         for number in (1, 2):
@@ -36,7 +39,17 @@ def workers(quick: bool) -> None:
                     f"{took['posts'] / took['wall']:.0f}", f"{1000 * took['cpu'] / took['calls']:.2f} ms",
                 )
             )  # fmt: skip
-    head = ("in flight", "workers", "posts", "calls", "start", "wall", "bound", "wall / bound", "posts a second")
+    head = (
+        "in flight",
+        "workers",
+        "posts",
+        "calls",
+        "start",
+        "wall",
+        "bound",
+        "wall / bound",
+        "posts a second",
+    )
     table((*head, "CPU a call"), rows)
     say(
         "The start is what passes until the first post is begun, and is not in the wall. CPU is that of all processes "
@@ -65,14 +78,24 @@ def paced(number: int, in_flight: int, processes: int) -> dict[str, Any]:
         if (
             processes == 1
         ):  # what the first posts import is no part of the pace; other processes import it at their start
-            warm = RunJob(graph="arcade", context=context, samples=samples[:8], count=8, in_flight=8)
+            warm = RunJob(
+                graph="arcade", context=context, samples=samples[:8], count=8, in_flight=8
+            )
             run_many(decide_posts(warm, Path(folder)))
             (Path(folder) / "results.jsonl").unlink()
-        job = RunJob(graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight)
+        job = RunJob(
+            graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight
+        )
         cpu, wall = _cpu(), time.perf_counter()
-        tally = run_many(decide_posts(job, Path(folder), RunOptions(watch=watch, engine=RunEngine(workers=processes))))
+        tally = run_many(
+            decide_posts(
+                job, Path(folder), RunOptions(watch=watch, engine=RunEngine(workers=processes))
+            )
+        )
         ended, spent = time.perf_counter(), _cpu() - cpu
-        results = [json.loads(line) for line in (Path(folder) / "results.jsonl").read_bytes().splitlines()]
+        results = [
+            json.loads(line) for line in (Path(folder) / "results.jsonl").read_bytes().splitlines()
+        ]
     assert tally.done == number
     begun = first[0] - results[0]["seconds"]
     calls = {result["place"]: len(result["calls"]) for result in results}

@@ -13,7 +13,8 @@ from typer import Exit, Option, Typer
 from tribunal.commands.command_group import Command, on_demand
 from tribunal.process.terminal import say
 
-_SECTIONED, _OF_A_RUN = "command_group:Sectioned", "run_options:EPILOG"
+_SECTIONED = "command_group:Sectioned"
+_OF_A_RUN = "run_options:EPILOG"
 # By the groups of --help, in its order.
 GROUPS = {
     "Decide": {
@@ -76,7 +77,10 @@ def _print_version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+        ),
     ] = False,
 ) -> None:
     pass

@@ -16,23 +16,32 @@ from tribunal.errors import BadInput
 from tribunal.process.terminal import say_json
 from tribunal.settings.names import Scheme
 
-app = Typer(no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set.")
+app = Typer(
+    no_args_is_help=True,
+    help="Have people label posts in Label Studio, as for H-VLI, and make a data set.",
+)
 _SHOWN = 20  # posts that are named; --json names all
 
 Labelled = Annotated[
     list[Path],
-    Argument(metavar="EXPORT…", help="What Label Studio exported, as JSON or JSON-MIN; of both stages, if any."),
+    Argument(
+        metavar="EXPORT…",
+        help="What Label Studio exported, as JSON or JSON-MIN; of both stages, if any.",
+    ),
 ]
 Tasks = Annotated[Path, Option(metavar="DIR", help="The folder that annotate export wrote.")]
 
 
 @with_posts
 def export(
-    data: Annotated[Path, Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
+    data: Annotated[
+        Path, Argument(metavar="IN", help="A table of posts, or the files of a data set.")
+    ],
     out: Annotated[Path, Option(metavar="DIR", help="The annotation's folder, new or begun.")],
     dataset: Annotated[str, Option(help="The data set (docs/datasets.md).")] = "table",
     balance: Annotated[
-        str | None, Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
+        str | None,
+        Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field."),
     ] = None,
     encoding: shared.Encoding = None,
     annotators: Annotated[int, Option(min=1, help="How many people label each post.")] = 3,
@@ -45,7 +54,9 @@ def export(
         ),
     ] = "h-vli",
     scheme: Annotated[Scheme, Option(help="Label by category, or only hate or not.")] = "fine",
-    inline_images: Annotated[bool, Option("--inline-images", help="Put images into the tasks, as data URIs.")] = False,
+    inline_images: Annotated[
+        bool, Option("--inline-images", help="Put images into the tasks, as data URIs.")
+    ] = False,
     image_prefix: Annotated[
         str | None,
         Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
@@ -59,7 +70,9 @@ def export(
     from tribunal.review.label_studio import LOCAL_FILES
 
     if inline_images and image_prefix is not None:
-        raise BadInput("image_prefix: stands before the name of a copy; leave --inline-images out, or it")
+        raise BadInput(
+            "image_prefix: stands before the name of a copy; leave --inline-images out, or it"
+        )
     if encoding:
         posts["columns"]["encoding"] = encoding
     wanted = AnnotationRequest(
@@ -88,7 +101,9 @@ def export(
     if done.images_lost:
         print_warning(f"{done.images_lost:,} posts are without their image, which can't be read")
     if done.images_on_the_web:
-        print_warning(f"{done.images_on_the_web:,} images are on the web: annotators' browsers fetch them from there")
+        print_warning(
+            f"{done.images_on_the_web:,} images are on the web: annotators' browsers fetch them from there"
+        )
     print_template("annotate_export", tasks=done.tasks, annotators=annotators, out=out)
 
 
@@ -109,7 +124,13 @@ def write_second_stage(
     with report_write_errors(out):
         count = write_second_stage(taken, out)
     if as_json:
-        say_json({"out": str(out), "tasks": count, "posts": [each.post.id for each in taken.posts_to_review]})
+        say_json(
+            {
+                "out": str(out),
+                "tasks": count,
+                "posts": [each.post.id for each in taken.posts_to_review],
+            }
+        )
     else:
         print_template("annotate_export", tasks=count, annotators=None, out=out)
 
@@ -120,14 +141,23 @@ def import_annotations(
     tasks: Tasks,
     out: Annotated[
         Path | None,
-        Option(metavar="FILE", help="The data set: .jsonl, .csv or .parquet. Left out: none is written."),
+        Option(
+            metavar="FILE",
+            help="The data set: .jsonl, .csv or .parquet. Left out: none is written.",
+        ),
     ] = None,
     keep: Annotated[
         str,
-        Option(metavar="LEVEL,…", help="The levels of consensus that are kept; the paper's are the first three."),
+        Option(
+            metavar="LEVEL,…",
+            help="The levels of consensus that are kept; the paper's are the first three.",
+        ),
     ] = "perfect,strong,weak,adjudicated",
     misaligned: Annotated[
-        bool, Option("--misaligned", help="Keep posts that people gave another label than they came with.")
+        bool,
+        Option(
+            "--misaligned", help="Keep posts that people gave another label than they came with."
+        ),
     ] = False,
     as_json: shared.AsJson = False,
 ) -> None:

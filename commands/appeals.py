@@ -33,22 +33,37 @@ def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Resu
 
 def handle_appeals(
     appeal_id: Annotated[
-        str | None, Argument(metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first.")
+        str | None,
+        Argument(
+            metavar="[APPEAL]", help="The id of one appeal. Without it: a list, oldest first."
+        ),
     ] = None,
     status: Annotated[
         str | None,
-        Option(help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."),
+        Option(
+            help="Of the list: waiting, trying, tried or decided. Default: all that are not decided."
+        ),
     ] = None,
-    uphold: Annotated[bool, Option("--uphold", help="Decide: the earlier decision remains.")] = False,
+    uphold: Annotated[
+        bool, Option("--uphold", help="Decide: the earlier decision remains.")
+    ] = False,
     change: Annotated[
         str | None,
-        Option(metavar="CATEGORY", help="Decide: another category of the case's policy, by name or number."),
+        Option(
+            metavar="CATEGORY",
+            help="Decide: another category of the case's policy, by name or number.",
+        ),
     ] = None,
     retry: Annotated[
-        bool, Option("--retry", help="Order a new trial that is shown the appeal; a running replica holds it.")
+        bool,
+        Option(
+            "--retry",
+            help="Order a new trial that is shown the appeal; a running replica holds it.",
+        ),
     ] = False,
     reviewer: Annotated[
-        str | None, Option(help="Who decides; not the person who decided the case. Required to decide.")
+        str | None,
+        Option(help="Who decides; not the person who decided the case. Required to decide."),
     ] = None,
     note: Annotated[str, Option(help="Why. Required with --change.")] = "",
     clauses: Clauses = None,
@@ -59,7 +74,9 @@ def handle_appeals(
     actions = {"uphold": uphold, "change": change is not None, "retry": retry}
     if appeal_id is None:
         if any(actions.values()):
-            raise BadInput("review appeals: which appeal? Give its id; tribunal review appeals lists them")
+            raise BadInput(
+                "review appeals: which appeal? Give its id; tribunal review appeals lists them"
+            )
         _list_appeals(status, as_json, database)
     elif not any(actions.values()):
         _show_appeal(appeal_id, as_json, database)
@@ -71,7 +88,9 @@ def handle_appeals(
         action: Any = next(name for name, chosen in actions.items() if chosen)
         decision: Any = {"category": change, "note": note, "clauses": clauses or ()}
         by = f"{reviewer} (operator)"
-        row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, by, action, **decision))
+        row = _with_appeals(
+            database, lambda appeals: appeals.decide(appeal_id, by, action, **decision)
+        )
         if as_json:
             say_json(row)
         elif row["status"] == "decided":

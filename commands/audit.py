@@ -27,11 +27,14 @@ app = Typer(help="Check and show the service's audit log.", no_args_is_help=True
 @app.command("verify")
 def verify_log(
     head: Annotated[
-        str | None, Option(metavar="HASH", help="A head kept elsewhere: the log must still contain it.")
+        str | None,
+        Option(metavar="HASH", help="A head kept elsewhere: the log must still contain it."),
     ] = None,
     results: Annotated[
         Path | None,
-        Option(metavar="FILE", help="A run's results.jsonl: kept verdicts must be as the log tells."),
+        Option(
+            metavar="FILE", help="A run's results.jsonl: kept verdicts must be as the log tells."
+        ),
     ] = None,
     database: Database = None,
 ) -> None:
@@ -45,7 +48,9 @@ def verify_log(
 
     kept = head.strip().lower() if head is not None else None
     if kept is not None and not (len(kept) == 64 and set(kept) <= set("0123456789abcdef")):
-        raise BadInput(f"head: {head!r}: is no hash; give the 64 digits that tribunal audit verify printed")
+        raise BadInput(
+            f"head: {head!r}: is no hash; give the 64 digits that tribunal audit verify printed"
+        )
 
     async def check(store: Store) -> bool:
         walk = await audit_log.verify(store, kept)
@@ -73,9 +78,13 @@ def _print_tally(records: RecordTally, noun: str) -> None:
     """Print what differs, a line each, and how many were compared."""
     for line in records.faults:
         say(line)
-    if more := records.found - len(records.faults):
+    more = records.found - len(records.faults)
+    if more:
         say(f"and {count_noun(more, noun)} more that differ")
-    left = "; ".join(f"{count_noun(number, noun)} {reason}" for reason, number in sorted(records.uncompared.items()))
+    left = "; ".join(
+        f"{count_noun(number, noun)} {reason}"
+        for reason, number in sorted(records.uncompared.items())
+    )
     compared = f"{count_noun(records.compared, noun)} compared with the log, {records.found or 'none'} differing"
     say(f"{compared}; nothing to compare: {left}" if left else compared)
 
@@ -83,10 +92,12 @@ def _print_tally(records: RecordTally, noun: str) -> None:
 @app.command("show")
 def show_entries(
     case: Annotated[
-        str | None, Option(metavar="ID", help="Only entries of this case, batch, key, webhook or message.")
+        str | None,
+        Option(metavar="ID", help="Only entries of this case, batch, key, webhook or message."),
     ] = None,
     since: Annotated[
-        datetime | None, Option(metavar="DATE", formats=DATES, help="Only entries from this time on (UTC).")
+        datetime | None,
+        Option(metavar="DATE", formats=DATES, help="Only entries from this time on (UTC)."),
     ] = None,
     as_json: JsonLines = False,
     database: Database = None,

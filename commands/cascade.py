@@ -44,7 +44,9 @@ def plan_cascade(
             help="The folders of one run to four over the same labelled posts: each is a stage that can be used.",
         ),
     ],
-    agreement: Annotated[float, Option(help="At least this share of posts is decided as the gold.")] = 0.95,
+    agreement: Annotated[
+        float, Option(help="At least this share of posts is decided as the gold.")
+    ] = 0.95,
     level: Annotated[float, Option(help="The confidence level of the promise.")] = 0.9,
     of: Annotated[
         PromiseScope,
@@ -61,7 +63,9 @@ def plan_cascade(
             "fewest posts for people, then with the cheapest models.",
         ),
     ] = None,
-    person_accuracy: Annotated[float, Option(metavar="SHARE", help="How often a person decides as the gold.")] = 1.0,
+    person_accuracy: Annotated[
+        float, Option(metavar="SHARE", help="How often a person decides as the gold.")
+    ] = 1.0,
     one_threshold: Annotated[
         bool,
         Option(
@@ -82,7 +86,9 @@ def plan_cascade(
     from tribunal.eval.cascade.search import read_stages
     from tribunal.nodes.threshold import counted_as
 
-    promise = CascadePromise(agreement, level, of.value, person_accuracy, cost_person, one_threshold)
+    promise = CascadePromise(
+        agreement, level, of.value, person_accuracy, cost_person, one_threshold
+    )
     table = read_price_table(prices)
     stages = read_stages(folders, prices=table, cluster=cluster)
     result = plan_cascade(stages, promise)
@@ -101,13 +107,28 @@ def plan_cascade(
 
 
 def _print_table(result: JSON) -> None:
-    money, people = result["cost_in"] == "money", result["promise"]["cost_person"] is not None
-    costs = {**({"money": "models cost"} if money else {}), **({"with_people": "with people"} if people else {})}
-    heads = ("", "agree", "of models'", "missed hate", "false alarms", "people", "calls", "tokens", *costs.values())
+    money = result["cost_in"] == "money"
+    people = result["promise"]["cost_person"] is not None
+    costs = {
+        **({"money": "models cost"} if money else {}),
+        **({"with_people": "with people"} if people else {}),
+    }
+    heads = (
+        "",
+        "agree",
+        "of models'",
+        "missed hate",
+        "false alarms",
+        "people",
+        "calls",
+        "tokens",
+        *costs.values(),
+    )
     rows = []
     for each in [*([result["plan"]] if result["plan"] else []), *result["beside"]]:
         shares = (
-            _format_share(each, name) for name in ("agreement", "agreement_of_models", "missed_hate", "false_alarms")
+            _format_share(each, name)
+            for name in ("agreement", "agreement_of_models", "missed_hate", "false_alarms")
         )
         row = [*shares, f"{each['people']:.1%}", f"{each['calls']:.2f}", f"{each['tokens']:,.0f}"]
         row += [f"{each[name]:.4g}" for name in costs]

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from tribunal.docket.erasure import ErasureRequest, ErasureResult
     from tribunal.store.engine import Store
 
-app = Typer(help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None)
+app = Typer(
+    help="Find, show, export and erase kept cases.", no_args_is_help=True, rich_markup_mode=None
+)
 CaseId = Annotated[str, Argument(metavar="CASE", help="The case's id, as the list shows it.")]
 
 
@@ -43,13 +45,21 @@ def list_(
     since: Annotated[
         datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in at or after, in UTC.")
     ] = None,
-    until: Annotated[datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in before.")] = None,
+    until: Annotated[
+        datetime | None, Option(metavar="DATE", formats=DATES, help="Taken in before.")
+    ] = None,
     outcome: Annotated[str | None, Option(help="verdict, refusal, failure or pending.")] = None,
-    policy: Annotated[str | None, Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")] = None,
-    via: Annotated[str | None, Option(help="The way in: command, python, batch, service or studio.")] = None,
+    policy: Annotated[
+        str | None, Option(metavar="NAME|SHA", help="By its name, or how its hash begins.")
+    ] = None,
+    via: Annotated[
+        str | None, Option(help="The way in: command, python, batch, service or studio.")
+    ] = None,
     post: Annotated[str | None, Option(metavar="ID", help="What the post is called.")] = None,
     reviewer: Annotated[str | None, Option(help="Who decided.")] = None,
-    after: Annotated[str | None, Option(metavar="CASE", help="The last case of the page before.")] = None,
+    after: Annotated[
+        str | None, Option(metavar="CASE", help="The last case of the page before.")
+    ] = None,
     limit: Annotated[int, Option(min=1, max=10_000, help="How many.")] = 50,
     as_json: AsJson = False,
     database: Database = None,
@@ -66,20 +76,33 @@ def list_(
     )  # fmt: skip
     found = run_in_store(
         database,
-        lambda store: find_cases(store, wanted, cases.c.outcome.is_not(None), before=after, limit=limit),
+        lambda store: find_cases(
+            store, wanted, cases.c.outcome.is_not(None), before=after, limit=limit
+        ),
     )
     if as_json:
         say_json(found)
         return
     rows = []
     for row in found:
-        decided = row["reviewer"] or ("waiting for review" if row["outcome"] == "pending" else "the model")
+        decided = row["reviewer"] or (
+            "waiting for review" if row["outcome"] == "pending" else "the model"
+        )
         policy_named = f"{row['policy_name']} {row['policy_sha']}" if row["policy_sha"] else None
         outcome_named = row["outcome"] + (" (words erased)" if row["erased"] else "")
-        cells = [row["id"], format_date(row["created"]), row["via"], row["post_id"], outcome_named, row["category"]]
+        cells = [
+            row["id"],
+            format_date(row["created"]),
+            row["via"],
+            row["post_id"],
+            outcome_named,
+            row["category"],
+        ]
         rows.append([*cells, policy_named, decided])
     if rows:
-        print_table(("case", "when", "via", "post", "outcome", "category", "policy", "decided by"), rows)
+        print_table(
+            ("case", "when", "via", "post", "outcome", "category", "policy", "decided by"), rows
+        )
     else:
         say("No cases match these filters.")
     if len(found) == limit:
@@ -90,7 +113,8 @@ def list_(
 def retry(
     case_id: CaseId,
     release: Annotated[
-        bool, Option("--release", help="The process that tries the case is gone, or its clock is ahead.")
+        bool,
+        Option("--release", help="The process that tries the case is gone, or its clock is ahead."),
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -125,7 +149,10 @@ def show(
     case_id: CaseId,
     text: Annotated[
         bool,
-        Option("--text", help="CASE is the hash of a policy, of prompts or of a protocol: print its text."),
+        Option(
+            "--text",
+            help="CASE is the hash of a policy, of prompts or of a protocol: print its text.",
+        ),
     ] = False,
     as_json: AsJson = False,
     database: Database = None,
@@ -156,7 +183,10 @@ def show(
     elif record is not None:
         say(f"ended without an outcome: {record.get('cancelled')}")
     print_template("case_row", row=row)
-    say("tribunal cases show HASH --text prints a policy, the prompts or a protocol in full", aside=True)
+    say(
+        "tribunal cases show HASH --text prints a policy, the prompts or a protocol in full",
+        aside=True,
+    )
 
 
 @app.command("export")
@@ -164,11 +194,18 @@ def export(
     out: Annotated[Path, Option(metavar="FILE", help="The file to write.")],
     form: Annotated[
         str | None,
-        Option("--to", "--format", metavar="FORMAT", help="parquet, jsonl or csv. Default: by the suffix of FILE."),
+        Option(
+            "--to",
+            "--format",
+            metavar="FORMAT",
+            help="parquet, jsonl or csv. Default: by the suffix of FILE.",
+        ),
     ] = None,
     since: Annotated[
         datetime | None,
-        Option(metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."),
+        Option(
+            metavar="DATE", formats=DATES, help="Only cases that ended from this time on (UTC)."
+        ),
     ] = None,
     until: Annotated[
         datetime | None,
@@ -190,12 +227,23 @@ def export(
     require_service()
     from tribunal.review.case_tables import export_cases, log_export
 
-    kind, begin, end = export_format(form, out), epoch_seconds(since), epoch_seconds(until)
+    kind = export_format(form, out)
+    begin = epoch_seconds(since)
+    end = epoch_seconds(until)
 
     async def work(store: Store) -> int:
         with report_write_errors(out):
-            count = await export_cases(store, out, kind, since=begin, until=end, posts=posts, records=records)
-        told = {"format": kind, "rows": count, "since": begin, "until": end, "posts": posts, "records": records}
+            count = await export_cases(
+                store, out, kind, since=begin, until=end, posts=posts, records=records
+            )
+        told = {
+            "format": kind,
+            "rows": count,
+            "since": begin,
+            "until": end,
+            "posts": posts,
+            "records": records,
+        }
         await log_export(store, "cases", told)
         return count
 
@@ -208,14 +256,19 @@ def export(
 
 @app.command("forget")
 def forget(
-    post: Annotated[str | None, Option(metavar="ID", help="Every case of the post with this id.")] = None,
+    post: Annotated[
+        str | None, Option(metavar="ID", help="Every case of the post with this id.")
+    ] = None,
     case: Annotated[str | None, Option(metavar="ID", help="This case.")] = None,
     older_than: Annotated[
-        str | None, Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
+        str | None,
+        Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h."),
     ] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Only count the cases.")] = False,
     yes: Yes = False,
-    as_json: Annotated[bool, Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")] = False,
+    as_json: Annotated[
+        bool, Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """Erase the words and images of cases. What was decided stays, and so does the audit log.
@@ -242,9 +295,18 @@ def forget(
         if meant.cases:
             typer.confirm(f"Erase the words of {cases}? They can't be brought back", abort=True)
     erased = bool(meant.cases) and not dry_run
-    done, clean = run_in_docket(database, lambda docket: _erase(docket, chosen)) if erased else (meant, True)
+    done, clean = (
+        run_in_docket(database, lambda docket: _erase(docket, chosen)) if erased else (meant, True)
+    )
     if as_json:
-        say_json({"cases": done.cases, "left": done.left, "erased": erased, **({"wiped": clean} if erased else {})})
+        say_json(
+            {
+                "cases": done.cases,
+                "left": done.left,
+                "erased": erased,
+                **({"wiped": clean} if erased else {}),
+            }
+        )
     else:
         print_template("forget", part="done", result=done, erased=erased, chosen=option)
         print_template("forget", aside=True, part="left", result=done)
@@ -272,5 +334,7 @@ async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult,
     try:
         await forget_erased_precedents(store)
     except BadInput as error:
-        raise BadInput(f"forget: the words are erased, and a store of precedents may keep them: {error}") from error
+        raise BadInput(
+            f"forget: the words are erased, and a store of precedents may keep them: {error}"
+        ) from error
     return done, clean

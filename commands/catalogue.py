@@ -28,7 +28,11 @@ def graphs(
     for name in names or known:
         say(f"%% {name}: {known.get(name, '')}\n{draw_graph(name)}", lines=True)
         if names and name in GRAPH_SETTINGS:
-            heeded = [setting for setting in SETTINGS.values() if setting.name in GRAPH_SETTINGS[name].model_fields]
+            heeded = [
+                setting
+                for setting in SETTINGS.values()
+                if setting.name in GRAPH_SETTINGS[name].model_fields
+            ]
             rows = [(flag_of_setting(each.name), each.default, each.does) for each in heeded]
             print_table(("setting", "default", "what it does"), rows)
 
@@ -47,13 +51,17 @@ def _list_prompts() -> None:
 
     rows = [(name, part.seat, part.says) for name, part in CATALOGUE.items()]
     for name in list_system_prompts():
-        rows.append((name, "", f"the installed system {name.removeprefix('system/').partition('/')[0]}"))
+        rows.append(
+            (name, "", f"the installed system {name.removeprefix('system/').partition('/')[0]}")
+        )
     print_table(("name", "seat", "for"), rows)
 
 
 @app.command("show")
 def show_prompt(
-    name: Annotated[str | None, Argument(metavar="[NAME]", help="Such as arcade/judge. Without it: a list.")] = None,
+    name: Annotated[
+        str | None, Argument(metavar="[NAME]", help="Such as arcade/judge. Without it: a list.")
+    ] = None,
 ) -> None:
     """List the prompts, or print the file of one."""
     from tribunal.prompts.catalogue import find_prompt
@@ -70,17 +78,26 @@ def export_prompts(folder: Folder) -> None:
     from tribunal.prompts.catalogue import export_prompts
 
     made = export_prompts(folder)
-    say(f"{len(made.sources)} prompts lie in {folder} (hash {made.sha}); run with --prompts {folder}")
+    say(
+        f"{len(made.sources)} prompts lie in {folder} (hash {made.sha}); run with --prompts {folder}"
+    )
 
 
 @app.command("import")
 def import_prompts(
     source: Annotated[str, Argument(metavar="SOURCE", help="h-vli or predict.")],
-    clone: Annotated[Path, Argument(metavar="FOLDER", help="Your clone of the published repository.")],
+    clone: Annotated[
+        Path, Argument(metavar="FOLDER", help="Your clone of the published repository.")
+    ],
     to: Annotated[
-        Path | None, Argument(metavar="[TO]", help="The new folder. Default: SOURCE-prompts.", show_default=False)
+        Path | None,
+        Argument(
+            metavar="[TO]", help="The new folder. Default: SOURCE-prompts.", show_default=False
+        ),
     ] = None,
-    scheme: Annotated[Scheme, Option(help="Of h-vli: its prompts for the categories, or for two labels.")] = "fine",
+    scheme: Annotated[
+        Scheme, Option(help="Of h-vli: its prompts for the categories, or for two labels.")
+    ] = "fine",
 ) -> None:
     """Make a prompt set from the prompts of a published repository, read from your clone. No code of it is run."""
     from tribunal.prompts.published_sets import import_prompts as make_set
@@ -98,7 +115,10 @@ def check_prompts(
     folder: Folder,
     graph: Annotated[
         str,
-        Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
+        Option(
+            help="An installed system, whose prompts the folder may hold too.",
+            autocompletion=graph_names,
+        ),
     ] = "",
 ) -> None:
     """Check a folder of prompts as a run does, and say which of ours it changes."""
@@ -110,7 +130,8 @@ def check_prompts(
 
     system = system_of(graph) if graph and load_graph(graph) else None
     name = system.name if system else None
-    made, ours = read_prompt_set(str(folder), name), prompts_with_system(name).sources
+    made = read_prompt_set(str(folder), name)
+    ours = prompts_with_system(name).sources
     changed = sorted(name for name, text in ours.items() if made.sources[name] != text)
     added = sorted(made.sources.keys() - ours.keys())
     renamed = made.file.answers

@@ -52,8 +52,11 @@ class Sectioned(TyperCommand):
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
         for each in self.get_params(ctx):
             usual = "Arguments" if each.param_type_name == "argument" else "Options"
-            if shown := each.get_help_record(ctx):
-                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(shown)
+            shown = each.get_help_record(ctx)
+            if shown:
+                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(
+                    shown
+                )
         for title, shown_there in sections.items():
             if shown_there:
                 with formatter.section(title):
@@ -66,7 +69,11 @@ class Sectioned(TyperCommand):
         except Exception as error:
             # The class of the error is private to typer, and moves between its versions; its fields stay.
             option = getattr(error, "option_name", None)
-            if option is not None and hasattr(error, "possibilities") and (hint := self._hint(option)):
+            if (
+                option is not None
+                and hasattr(error, "possibilities")
+                and (hint := self._hint(option))
+            ):
                 ctx.fail(f"No such option: {option}; {hint}")
             raise
 
@@ -74,7 +81,9 @@ class Sectioned(TyperCommand):
         name = option.lstrip("-").replace("-", "_")
         if name in RENAMED:
             return f"it is called {self._spelling(RENAMED[name])} now"
-        from tribunal.settings.graph_settings import SETTINGS  # pydantic, which `--help` does without
+        from tribunal.settings.graph_settings import (
+            SETTINGS,
+        )  # pydantic, which `--help` does without
 
         if name in SETTINGS:
             return f"give it as {self._spelling(name)}"
@@ -168,7 +177,9 @@ def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
             """Write each section with the whole first sentence of every command's help."""
             for title, group in groups.items():
                 with formatter.section(title):
-                    formatter.write_dl([(name, _first_sentence(self.get_command(ctx, name))) for name in group])
+                    formatter.write_dl(
+                        [(name, _first_sentence(self.get_command(ctx, name))) for name in group]
+                    )
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             """Return the sub-command with its arguments, once the extra that it needs is there."""
@@ -184,7 +195,13 @@ def on_demand(groups: Mapping[str, Mapping[str, Command]]) -> type[RootGroup]:
 
 
 def _first_sentence(command: Any) -> str:
-    return str(command.help or "").split("\n\n")[0].partition(". ")[0].replace("\n", " ").removesuffix(".")
+    return (
+        str(command.help or "")
+        .split("\n\n")[0]
+        .partition(". ")[0]
+        .replace("\n", " ")
+        .removesuffix(".")
+    )
 
 
 def _make_command(name: str, declared: Command) -> Any:
@@ -194,7 +211,9 @@ def _make_command(name: str, declared: Command) -> Any:
     if isinstance(found, Typer):
         alone.add_typer(found, name=name)
     else:
-        alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
+        alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(
+            found
+        )
     made = typer.main.get_group(alone).commands[name]
     if declared.shows_rows:
         _tell_damaged_rows_everywhere(made)

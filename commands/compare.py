@@ -43,11 +43,15 @@ def compare(
         list[str] | None,
         Option(metavar="PATH", help="The posts: a table, or with --dataset a data set's files."),
     ] = None,
-    out: Annotated[Path, Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")] = Path(
-        "compared"
-    ),
+    out: Annotated[
+        Path, Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")
+    ] = Path("compared"),
     dataset: Annotated[
-        str, Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
+        str,
+        Option(
+            help="The data set: table, h-vli, fhm, … (docs/datasets.md).",
+            autocompletion=dataset_names,
+        ),
     ] = "table",
     prompts: Annotated[
         list[str] | None,
@@ -60,7 +64,10 @@ def compare(
     encoding: shared.Encoding = None,
     log: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Compare what another system did: CSV, TSV, JSONL, JSON or Parquet."),
+        Option(
+            metavar="FILE",
+            help="Compare what another system did: CSV, TSV, JSONL, JSON or Parquet.",
+        ),
     ] = None,
     log_column: Annotated[
         list[str] | None,
@@ -70,11 +77,15 @@ def compare(
         ),
     ] = None,
     their_threshold: Annotated[
-        float | None, Option(help="The log's posts of this score or more were removed. Default: column removed.")
+        float | None,
+        Option(help="The log's posts of this score or more were removed. Default: column removed."),
     ] = None,
     removed_as: Annotated[
         list[str] | None,
-        Option(metavar="VALUE", help="A value of the column removed that means removed; may be given again."),
+        Option(
+            metavar="VALUE",
+            help="A value of the column removed that means removed; may be given again.",
+        ),
     ] = None,
     decisions: Annotated[
         Path | None,
@@ -86,15 +97,24 @@ def compare(
     ] = None,
     graph: Annotated[
         str | None,
-        Option(help="The graph of entries that name none. Default: tribunal.", autocompletion=graph_names),
+        Option(
+            help="The graph of entries that name none. Default: tribunal.",
+            autocompletion=graph_names,
+        ),
     ] = None,
-    model: Annotated[str | None, Option(metavar="MODEL", help="The model of entries that name none.")] = None,
+    model: Annotated[
+        str | None, Option(metavar="MODEL", help="The model of entries that name none.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="A setting of every run; may be given again."),
     ] = None,
     final: Annotated[
-        bool, Option("--final", help="Compare prompts on a test split. Every look is counted, in run.json too.")
+        bool,
+        Option(
+            "--final",
+            help="Compare prompts on a test split. Every look is counted, in run.json too.",
+        ),
     ] = False,
     unlabelled: shared.Unlabelled = False,
     repeats: shared.Repeats = None,
@@ -117,7 +137,11 @@ def compare(
 
     require_extra("compare", "eval")
     from tribunal.commands.experiment_shown import print_run_costs, will_spend
-    from tribunal.eval.compare.comparison import compare_entries, compare_with_decisions, write_comparison
+    from tribunal.eval.compare.comparison import (
+        compare_entries,
+        compare_with_decisions,
+        write_comparison,
+    )
     from tribunal.eval.compare.entries import log_entry, read_entries
     from tribunal.eval.compare.moderation_log import Decisions, read_decisions
     from tribunal.eval.compare.plan import plan_comparison, run_comparison
@@ -138,7 +162,9 @@ def compare(
     )
     if not on:
         if entries.runs or not entries.logs:
-            raise BadInput("on: a comparison needs posts: give --on PATH; only --log can do without")
+            raise BadInput(
+                "on: a comparison needs posts: give --on PATH; only --log can do without"
+            )
         if decisions is not None:
             ours = Decisions(read_decisions(decisions), str(decisions))
         else:
@@ -150,14 +176,21 @@ def compare(
         else:
             _print_comparison(compared, out)
         if compared["rehearsed"]:
-            print_warning(f"the rehearsal model took part in {compared['rehearsed']} of these decisions")
+            print_warning(
+                f"the rehearsal model took part in {compared['rehearsed']} of these decisions"
+            )
         return
     if decisions is not None:
-        raise BadInput(f"decisions: {decisions}: stands in for a run; leave out --on, or --decisions")
+        raise BadInput(
+            f"decisions: {decisions}: stands in for a run; leave out --on, or --decisions"
+        )
     gold: Literal["needed", "none"] = "none" if unlabelled else "needed"
-    wanted = Evaluation(dataset=dataset, data=parse_data(on), settings={}, repeats=repeats, gold=gold, **posts)
+    wanted = Evaluation(
+        dataset=dataset, data=parse_data(on), settings={}, repeats=repeats, gold=gold, **posts
+    )
     plan = plan_comparison(entries, wanted, out, final=final)
-    table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
+    table = read_price_table(prices)
+    estimates = estimate_runs(plan.ready_runs, [out])
     print_run_costs("compare_plan", estimates, CallPace(in_flight), table, aside=True, plan=plan)
     ask_to_go_on("compare", yes=yes or not will_spend(plan.ready_runs, retry))
     with watch_run(table, quiet=as_json, in_flight=in_flight, retry=retry, **carried) as options:
@@ -181,15 +214,37 @@ async def _decisions_of_store(store: Store) -> list[Decision]:
 def _print_comparison(compared: JSON, out: Path) -> None:
     rows = []
     for name, row in compared["entries"].items():
-        rates = [format_share(row[each]["value"]) for each in ("agreement", "missed_hate", "wrong_removals", "removed")]
-        formats = {"calls": "{:.1f}", "tokens": "{:,.0f}", "money_per_1000": "{:.2f}", "hours_per_1000": "{:.1f}"}
-        costs = ["–" if row[each] is None else form.format(row[each]) for each, form in formats.items()]
-        changed, test = "–", None
+        rates = [
+            format_share(row[each]["value"])
+            for each in ("agreement", "missed_hate", "wrong_removals", "removed")
+        ]
+        formats = {
+            "calls": "{:.1f}",
+            "tokens": "{:,.0f}",
+            "money_per_1000": "{:.2f}",
+            "hours_per_1000": "{:.1f}",
+        }
+        costs = [
+            "–" if row[each] is None else form.format(row[each]) for each, form in formats.items()
+        ]
+        changed = "–"
+        test = None
         if row["against_first"]:
-            changed, test = row["against_first"]["changed"], row["against_first"]["accuracy"]
+            changed = row["against_first"]["changed"]
+            test = row["against_first"]["accuracy"]
         p = format_p_value(test["p_holm"]) if test else "–"
         rows.append((name, row["graph"] or row["kind"], row["posts"], *rates, *costs, changed, p))
-    heads = ("entry", "graph", "posts", "agree", "missed hate", "wrong removals", "removed", "calls", "tokens")
+    heads = (
+        "entry",
+        "graph",
+        "posts",
+        "agree",
+        "missed hate",
+        "wrong removals",
+        "removed",
+        "calls",
+        "tokens",
+    )
     print_table((*heads, "money/1000", "hours/1000", "changed", "p (Holm)"), rows)
     changes = [
         (name, each["post"], each["gold"] or "–", each["from"], each["to"])

@@ -31,17 +31,30 @@ def epoch_seconds(when: datetime | None) -> float | None:
 
 
 def _list_contents(
-    category: Annotated[str | None, Option(help="The verdict's, by its name; the models' while a case waits.")] = None,
-    clause: Annotated[str | None, Option(metavar="ID", help="A clause that the outcome rests on.")] = None,
-    severity: Annotated[str | None, Option(help="The highest of its clauses: low, medium, high or critical.")] = None,
-    image: Annotated[str | None, Option(help="Posts with or without an image: with, without.")] = None,
+    category: Annotated[
+        str | None, Option(help="The verdict's, by its name; the models' while a case waits.")
+    ] = None,
+    clause: Annotated[
+        str | None, Option(metavar="ID", help="A clause that the outcome rests on.")
+    ] = None,
+    severity: Annotated[
+        str | None, Option(help="The highest of its clauses: low, medium, high or critical.")
+    ] = None,
+    image: Annotated[
+        str | None, Option(help="Posts with or without an image: with, without.")
+    ] = None,
     language: Annotated[str | None, Option(metavar="CODE", help="Of the post.")] = None,
-    older: Annotated[float | None, Option(min=0, metavar="HOURS", help="Older than so many hours.")] = None,
-    younger: Annotated[float | None, Option(min=0, metavar="HOURS", help="Younger than so many hours.")] = None,
+    older: Annotated[
+        float | None, Option(min=0, metavar="HOURS", help="Older than so many hours.")
+    ] = None,
+    younger: Annotated[
+        float | None, Option(min=0, metavar="HOURS", help="Younger than so many hours.")
+    ] = None,
     surer: Annotated[float | None, Option(min=0, max=1, help="At least so confident.")] = None,
     less_sure: Annotated[float | None, Option(min=0, max=1, help="At most so confident.")] = None,
     cluster: Annotated[
-        str | None, Option(metavar="CASE", help="Cases to review with this case's text, image and policy.")
+        str | None,
+        Option(metavar="CASE", help="Cases to review with this case's text, image and policy."),
     ] = None,
     text: Annotated[str | None, Option(metavar="WORDS", help="Words of the post.")] = None,
 ) -> dict[str, Any]:

@@ -45,7 +45,10 @@ def doctor(
     ] = False,
     model: Annotated[
         str | None,
-        Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
+        Option(
+            metavar="MODEL",
+            help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL.",
+        ),
     ] = None,
     given: Annotated[
         list[str] | None,
@@ -65,9 +68,16 @@ def doctor(
         raise BadInput("try: asks a model; leave --offline out")
     if given and not examine:
         raise BadInput(f"set: {given[0]}: is a setting of the exam; give --try as well")
-    checks, exams = asyncio.run(_run_checks(offline, model, parse_settings(given or []) if examine else None))
+    checks, exams = asyncio.run(
+        _run_checks(offline, model, parse_settings(given or []) if examine else None)
+    )
     if as_json:
-        say_json({"checks": [each._asdict() for each in checks], "exams": [each.as_json() for each in exams]})
+        say_json(
+            {
+                "checks": [each._asdict() for each in checks],
+                "exams": [each.as_json() for each in exams],
+            }
+        )
     else:
         from rich.table import Table
         from rich.text import Text
@@ -110,13 +120,20 @@ async def _run_checks(
 
     held = environment()
     rehearsal = REHEARSAL.partition(":")[0]
-    names = [name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal]
+    names = [
+        name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal
+    ]
     found = await asyncio.gather(*(_check_provider(name, held, offline) for name in names))
     has_studio = find_spec("langgraph_api") is not None
-    studio = "langgraph dev serves every graph" if has_studio else "install tribunal-court[studio] for langgraph dev"
+    studio = (
+        "langgraph dev serves every graph"
+        if has_studio
+        else "install tribunal-court[studio] for langgraph dev"
+    )
     in_force, models = _check_models_in_force(model, held, dict(zip(names, found, strict=True)))
     asked = {each.provider for each in models}
-    exam_checks, exams = [_last_exam(each, held) for each in models if str(each) != REHEARSAL], list[TakenExam]()
+    exam_checks = [_last_exam(each, held) for each in models if str(each) != REHEARSAL]
+    exams = list[TakenExam]()
     if exam_settings is not None and in_force.state != "broken":
         exam_checks, exams = await _examine_models(models, held, exam_settings)
     return [
@@ -158,8 +175,12 @@ def _check_models_in_force(
     for model in models:
         server = found.get(model.provider, ProviderCheck(Check("", "ok", "")))
         if server.check.state != "ok":
-            return check("broken", f"{model} ({where}); {model.provider}: {server.check.found}"), models
-        if server.models is not None and not any(is_same_model(model.model, listed) for listed in server.models):
+            return check(
+                "broken", f"{model} ({where}); {model.provider}: {server.check.found}"
+            ), models
+        if server.models is not None and not any(
+            is_same_model(model.model, listed) for listed in server.models
+        ):
             some = ", ".join(server.models[:5]) + (", …" if len(server.models) > 5 else "")
             why = f"its server doesn't list it; it lists {some or 'none'}"
             return check("missing", f"{model} ({where}); {why}"), models
@@ -175,7 +196,12 @@ def _last_exam(model: ModelName, held: dict[str, str]) -> Check:
     address = exam_address(provider_of(model).base_url(held))
     last = read_exam_results(data_folder(held)).get((str(model), address))
     if last is None:
-        return Check(f"exam of {model}", "missing", "not taken; tribunal doctor --try takes it", in_force=True)
+        return Check(
+            f"exam of {model}",
+            "missing",
+            "not taken; tribunal doctor --try takes it",
+            in_force=True,
+        )
     return _check_exam(last)
 
 
@@ -185,7 +211,8 @@ async def _examine_models(
     """Examine the models in force, and return the checks and the exams."""
     from tribunal.errors import ModelError
 
-    checks, exams = list[Check](), list[TakenExam]()
+    checks = list[Check]()
+    exams = list[TakenExam]()
     for model in models:
         try:
             exams.append(await take_exam(str(model), settings, held))
@@ -193,10 +220,14 @@ async def _examine_models(
             from tribunal.models.ladder import learnt_of
             from tribunal.models.registry import provider_of
 
-            lines = learnt_of(str(model), provider_of(model).base_url(held), model.number).describe()
+            lines = learnt_of(
+                str(model), provider_of(model).base_url(held), model.number
+            ).describe()
             checks += [Check(f"learnt of {model}", "ok", "; ".join(lines))] if lines else []
         except ModelError as error:
-            checks.append(Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True))
+            checks.append(
+                Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True)
+            )
     return checks, exams
 
 
@@ -204,7 +235,12 @@ def _check_exam(result: ExamResult) -> Check:
     from tribunal.core.times import format_date
 
     state = "ok" if result.has_passed else "broken"
-    return Check(f"exam of {result.model}", state, f"{result.in_words}; {format_date(result.at)}", in_force=True)
+    return Check(
+        f"exam of {result.model}",
+        state,
+        f"{result.in_words}; {format_date(result.at)}",
+        in_force=True,
+    )
 
 
 async def _check_provider(name: str, held: dict[str, str], offline: bool) -> ProviderCheck:
@@ -219,7 +255,9 @@ async def _check_provider(name: str, held: dict[str, str], offline: bool) -> Pro
     keys = provider.key_pool(held)
     if provider.needs_key(held) and not keys:
         where = f" (from {provider.where})" if provider.where else ""
-        return ProviderCheck(Check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}"))
+        return ProviderCheck(
+            Check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}")
+        )
     count = count_noun(len(keys), "key") if keys else "no key needed"
     if offline or provider.listing is None:
         return ProviderCheck(Check(name, "ok", f"{count}; not asked"))
@@ -231,11 +269,14 @@ async def _check_provider(name: str, held: dict[str, str], offline: bool) -> Pro
         # A server of one's own that isn't running is no fault, where nobody said that there is one.
         return ProviderCheck(Check(name, "missing", f"not running ({urlsplit(url).netloc})"))
     if state == "silent":
-        state, answer = "broken", answer + (f" (the address is that of {setting})" if setting else "")
+        state = "broken"
+        answer = answer + (f" (the address is that of {setting})" if setting else "")
     return ProviderCheck(Check(name, state, f"{count}; {answer}"), models)
 
 
-async def _ask_server(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str, list[str] | None]:
+async def _ask_server(
+    url: str, headers: dict[str, str], keys: list[str]
+) -> tuple[str, str, list[str] | None]:
     """Return whether a server answers (`ok`, `silent` or `broken`), that in words, and which models it lists."""
     from tribunal.models.providers.http import fetch
 
@@ -244,7 +285,11 @@ async def _ask_server(url: str, headers: dict[str, str], keys: list[str]) -> tup
         async with asyncio.timeout(10):
             status, _, raw = await fetch("GET", url, headers, keys=keys)
     except (OSError, ValueError) as error:
-        return "silent", f"{parts.hostname} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}", None
+        return (
+            "silent",
+            f"{parts.hostname} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}",
+            None,
+        )
     if not 200 <= status < 300:
         asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         moved = "; it redirects, so set the base URL to its new place" if status < 400 else ""
@@ -270,7 +315,10 @@ def _check_folder(folder: Path) -> Check:
     if os.access(nearest, os.W_OK):
         return Check("data folder", "ok", str(folder), in_force=True)
     return Check(
-        "data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can", in_force=True
+        "data folder",
+        "broken",
+        f"{folder} can't be written; set TRIBUNAL_DATA to one that can",
+        in_force=True,
     )
 
 
@@ -296,7 +344,8 @@ class TakenExam(NamedTuple):
 
     def as_json(self) -> JSON:
         """Return it for `--json`."""
-        result, slots = self.exam.result, self.slots
+        result = self.exam.result
+        slots = self.slots
         return {
             **result.dump(),
             "passed": result.has_passed,
@@ -309,7 +358,9 @@ class TakenExam(NamedTuple):
         }
 
 
-async def take_exam(model: str, settings: dict[str, Any], environment: Mapping[str, str]) -> TakenExam:
+async def take_exam(
+    model: str, settings: dict[str, Any], environment: Mapping[str, str]
+) -> TakenExam:
     """Say what an exam costs, examine a model, and keep the result, but for the rehearsal model's.
 
     Raises:
@@ -329,8 +380,12 @@ async def take_exam(model: str, settings: dict[str, Any], environment: Mapping[s
         keep_exam_results(data_folder(environment), [exam.result])
     provider = provider_of(model_names(model, "model")[0])
     slots = await read_server_slots(provider, environment)
-    own_server = provider.address_setting(environment) is not None or (provider.takes_no_key and model != REHEARSAL)
-    return TakenExam(exam, slots, advise(exam, slots, context_from(settings), own_server=own_server))
+    own_server = provider.address_setting(environment) is not None or (
+        provider.takes_no_key and model != REHEARSAL
+    )
+    return TakenExam(
+        exam, slots, advise(exam, slots, context_from(settings), own_server=own_server)
+    )
 
 
 def print_exam(taken: TakenExam) -> None:
@@ -340,26 +395,42 @@ def print_exam(taken: TakenExam) -> None:
     print_template("exam", part="result", posts=POSTS, criterion=CRITERION, **taken._asdict())
 
 
-def advise(exam: Exam, slots: ServerSlots | None, context: Context, *, own_server: bool) -> tuple[Advice, ...]:
+def advise(
+    exam: Exam, slots: ServerSlots | None, context: Context, *, own_server: bool
+) -> tuple[Advice, ...]:
     """Return the settings to change, from the exam and the server's slots; none for a provider's own servers."""
     advice = list[Advice]()
     if not own_server:
         return ()
     if slots:
-        advice.append(Advice(f"--concurrency {slots.total_slots}", "the server answers so many requests at a time"))
+        advice.append(
+            Advice(
+                f"--concurrency {slots.total_slots}",
+                "the server answers so many requests at a time",
+            )
+        )
     else:
-        advice.append(Advice("--concurrency 1", "the server doesn't say how many requests it answers at a time"))
+        advice.append(
+            Advice(
+                "--concurrency 1", "the server doesn't say how many requests it answers at a time"
+            )
+        )
     longest = context.max_output_tokens
     if slots and slots.context < DEBATE_TOKENS:
         why = f"a slot has {slots.context:,}; a debate takes up to {DEBATE_TOKENS:,}, prompt and answer"
         advice.append(Advice(f"the server's context to {DEBATE_TOKENS:,} tokens a slot", why))
     if slots and (room := max(256, slots.context // 4)) < longest:
-        advice.append(Advice(f"--set max_output_tokens={room}", "the rest of the slot is for the prompt"))
+        advice.append(
+            Advice(f"--set max_output_tokens={room}", "the rest of the slot is for the prompt")
+        )
         longest = room
     speed = exam.tokens_per_second
     if speed and longest / speed > context.timeout:
         seconds = math.ceil(longest / speed / 60) * 60
         advice.append(
-            Advice(f"--set timeout={seconds}", f"an answer of {longest:,} tokens takes so long at this speed")
+            Advice(
+                f"--set timeout={seconds}",
+                f"an answer of {longest:,} tokens takes so long at this speed",
+            )
         )
     return tuple(advice)

@@ -37,7 +37,9 @@ To = Annotated[
         "is read from TRIBUNAL_DSA_TOKEN.",
     ),
 ]
-Attempts = Annotated[int, Option(min=1, max=100, help="How often a batch is tried if the register is busy.")]
+Attempts = Annotated[
+    int, Option(min=1, max=100, help="How often a batch is tried if the register is busy.")
+]
 TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 
@@ -51,7 +53,9 @@ def _print_example_mapping(asked: bool) -> None:
 
 @app.command("statements")
 def write_statements(
-    out: Annotated[Path, Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")],
+    out: Annotated[
+        Path, Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")
+    ],
     since: Since = None,
     until: Until = None,
     mapping: Annotated[
@@ -69,17 +73,27 @@ def write_statements(
     ] = False,
     visibility: Annotated[
         list[str] | None,
-        Option(metavar="VALUE", help="decision_visibility, such as CONTENT_REMOVED; may be given again."),
+        Option(
+            metavar="VALUE",
+            help="decision_visibility, such as CONTENT_REMOVED; may be given again.",
+        ),
     ] = None,
     field: Annotated[
         list[str] | None,
-        Option(metavar="NAME=VALUE", help="Any other field of the mapping, for all cases; may be given again."),
+        Option(
+            metavar="NAME=VALUE",
+            help="Any other field of the mapping, for all cases; may be given again.",
+        ),
     ] = None,
     explanations: Annotated[
         bool,
-        Option("--explanations", help="Include the model's reasons, without quotations. Check them."),
+        Option(
+            "--explanations", help="Include the model's reasons, without quotations. Check them."
+        ),
     ] = False,
-    send: Annotated[bool, Option("--send", help="Send them, and earlier ones that were not sent.")] = False,
+    send: Annotated[
+        bool, Option("--send", help="Send them, and earlier ones that were not sent.")
+    ] = False,
     to: To = None,
     attempts: Attempts = 6,
     as_json: AsJson = False,
@@ -108,12 +122,18 @@ def write_statements(
 
 
 @app.command("send")
-def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, database: Database = None) -> None:
+def send_(
+    to: To = None, attempts: Attempts = 6, as_json: AsJson = False, database: Database = None
+) -> None:
     """Send the statements that were not sent yet. Exit status 1: the register refused one."""
     from tribunal.review.register import send_statements
 
     register = _open_register(to, attempts)
-    _end_with(None, run_in_store(database, lambda store: send_statements(store, register)), as_json=as_json)
+    _end_with(
+        None,
+        run_in_store(database, lambda store: send_statements(store, register)),
+        as_json=as_json,
+    )
 
 
 @app.command("list")
@@ -142,14 +162,24 @@ def list_(
         async with store.reading() as connection:
             async for row in (await connection.stream(query)).mappings():
                 any_listed = True
-                held: JSON = {**row, "created": iso_time(row["created"]), "sent": iso_time(row["sent"])}
+                held: JSON = {
+                    **row,
+                    "created": iso_time(row["created"]),
+                    "sent": iso_time(row["sent"]),
+                }
                 if as_json:
                     say_json(held)
                 else:
                     where = held["permalink"] or held["file"]
-                    say(f"{held['puid']}  {held['case_id']}  {held['status']}  {where}  {held['error'] or ''}".rstrip())
+                    say(
+                        f"{held['puid']}  {held['case_id']}  {held['status']}  {where}  {held['error'] or ''}".rstrip()
+                    )
         if not any_listed and not as_json:
-            say("No statements." if status is None and case is None else "No statements match these filters.")
+            say(
+                "No statements."
+                if status is None and case is None
+                else "No statements match these filters."
+            )
 
     run_in_store(database, print_statements)
 
@@ -161,12 +191,16 @@ def _fields_of_options(visibility: list[str] | None, field: list[str] | None) ->
     given: dict[str, Any] = {}
     for name, value in parse_pairs(field, "field", "NAME=VALUE").items():
         try:
-            given[name] = parse_toml(f"value = {value}")["value"] if value.startswith(("[", '"')) else value
+            given[name] = (
+                parse_toml(f"value = {value}")["value"] if value.startswith(("[", '"')) else value
+            )
         except ValueError:
             given[name] = value
     if visibility:
         prefix = "DECISION_VISIBILITY_"
-        given["decision_visibility"] = [each if each.startswith(prefix) else f"{prefix}{each}" for each in visibility]
+        given["decision_visibility"] = [
+            each if each.startswith(prefix) else f"{prefix}{each}" for each in visibility
+        ]
     return given
 
 
@@ -175,7 +209,9 @@ def _open_register(to: str | None, attempts: int) -> Register:
     from tribunal.settings.environment import setting
 
     if to is None:
-        raise BadInput("to: where to send is missing; give --to URL, first that of the register's sandbox")
+        raise BadInput(
+            "to: where to send is missing; give --to URL, first that of the register's sandbox"
+        )
     return Register(to, setting(TOKEN) or "", attempts=attempts)
 
 
@@ -184,7 +220,11 @@ def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_jso
     result: JSON = {}
     if made is not None:
         files = [{"file": str(path), "statements": number} for path, number in made.files.items()]
-        result = {"statements": made.files.total(), "files": files, "left_out": dict(sorted(made.left_out.items()))}
+        result = {
+            "statements": made.files.total(),
+            "files": files,
+            "left_out": dict(sorted(made.left_out.items())),
+        }
     if ended is not None:
         result |= {name: ended[name] for name in ("sent", "known", "refused")}
     if as_json:
@@ -197,17 +237,23 @@ def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_jso
 
 @app.command("report")
 def report_transparency(
-    begin: Annotated[datetime, Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")],
+    begin: Annotated[
+        datetime, Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")
+    ],
     end: Annotated[
         datetime,
         Option("--to", metavar="DATE", formats=DATES, help="End (UTC), exclusive."),
     ],
     form: Annotated[str, Option("--format", help="html, markdown, json or csv.")] = "markdown",
-    out: Annotated[Path | None, Option(metavar="FILE", help="The file to write. Default: print the report.")] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="The file to write. Default: print the report.")
+    ] = None,
     suppress_below: Annotated[
         int | None,
         Option(
-            min=2, metavar="NUMBER", help="Leave out counts by category and language that are above 0 and below this."
+            min=2,
+            metavar="NUMBER",
+            help="Leave out counts by category and language that are above 0 and below this.",
         ),
     ] = None,
     database: Database = None,
@@ -220,11 +266,14 @@ def report_transparency(
 
     if form not in FORMATS:
         raise BadInput(f"format: {form!r}: is none of {', '.join(FORMATS)}")
-    since, until = epoch_seconds(begin) or 0.0, epoch_seconds(end) or 0.0
+    since = epoch_seconds(begin) or 0.0
+    until = epoch_seconds(end) or 0.0
     if until <= since:
         raise BadInput(f"to: {end:%Y-%m-%dT%H:%M}: is not after --from; give a later time")
     span = TimeSpan(since=since, until=until)
-    report = render_transparency(run_in_store(database, lambda store: numbers(store, span, suppress_below)), form)
+    report = render_transparency(
+        run_in_store(database, lambda store: numbers(store, span, suppress_below)), form
+    )
     if out is None:
         say(report.rstrip("\n"), lines=True)
         return

@@ -61,7 +61,10 @@ def evaluate(
     ] = None,
     graph: Annotated[
         str | None,
-        Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
+        Option(
+            help=f"{GRAPH} Default: that of the protocol, else tribunal.",
+            autocompletion=graph_names,
+        ),
     ] = None,
     predictions: Annotated[
         Path | None,
@@ -105,7 +108,8 @@ def evaluate(
     in_flight: shared.InFlight = 16,
     retry: shared.Retry = None,
     budget_from: Annotated[
-        Path | None, Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
+        Path | None,
+        Option(metavar="DIR", help="Give each post the tokens that another run spent on it."),
     ] = None,
     prices: shared.PriceTable = None,
     keep_text: shared.KeepTexts = False,
@@ -145,7 +149,12 @@ def evaluate(
         gold="none" if unlabelled else "needed",
         **posts,
     )
-    running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}
+    running: dict[str, Any] = {
+        "in_flight": in_flight,
+        "retry": retry,
+        "keep_text": keep_text,
+        **carried,
+    }
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
         if predictions is None:
             tally = run_evaluation(wanted, out, options, budget_from=budget_from)
@@ -169,8 +178,11 @@ def _refuse_beside_predictions(options: dict[str, Any], settings: dict[str, Any]
     from tribunal.eval.predictions import SETTINGS
 
     given = {**options, **{flag_of_setting(name): name not in SETTINGS for name in settings}}
-    if useless := next((flag for flag, value in given.items() if value), None):
-        raise BadInput(f"{useless}: has no effect with --predictions, which asks no model; remove it")
+    useless = next((flag for flag, value in given.items() if value), None)
+    if useless:
+        raise BadInput(
+            f"{useless}: has no effect with --predictions, which asks no model; remove it"
+        )
 
 
 _PLACE = TyperPath()  # a shell completes it as one
@@ -229,10 +241,16 @@ def batch(
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.batch import find_output
 
-    kept = keep_options("batch", keep, keep_text, review=bool(settings.get("review")), database=database)
+    kept = keep_options(
+        "batch", keep, keep_text, review=bool(settings.get("review")), database=database
+    )
     if kept is None and any(each.startswith("author=") for each in columns or ()):
-        raise BadInput("columns: author: is noted with kept cases alone; give --keep or --review, or leave it out")
-    roles = parse_pairs(columns, "columns", "ROLE=NAME", blank=True) | ({"encoding": encoding} if encoding else {})
+        raise BadInput(
+            "columns: author: is noted with kept cases alone; give --keep or --review, or leave it out"
+        )
+    roles = parse_pairs(columns, "columns", "ROLE=NAME", blank=True) | (
+        {"encoding": encoding} if encoding else {}
+    )
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
     with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
         tally = run_batch(
@@ -246,7 +264,9 @@ def batch(
             run_folder=run_folder,
         )
     with report_output_errors(tally):
-        _print_batch(tally, find_output(out, run_folder), as_json, priced=options.prices is not None)
+        _print_batch(
+            tally, find_output(out, run_folder), as_json, priced=options.prices is not None
+        )
     end_run(tally)
 
 
@@ -259,7 +279,10 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
     )
 
     asked = response_format_shares(tally.asked)
-    for warning in (warn_of_empty_reasons(empty := count_empty_reasons(tally.reasons)), warn_of_mixed_formats(asked)):
+    for warning in (
+        warn_of_empty_reasons(empty := count_empty_reasons(tally.reasons)),
+        warn_of_mixed_formats(asked),
+    ):
         if warning:
             print_warning(warning)
     if as_json:
@@ -284,5 +307,7 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
         return
     print_totals(tally, priced=priced)
     if tally.unkept:
-        print_warning(f"not saved to the database: {tally.unkept:,}; the warnings of each result say why")
+        print_warning(
+            f"not saved to the database: {tally.unkept:,}; the warnings of each result say why"
+        )
     print_template("batch", tally=tally, out=out)

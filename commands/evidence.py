@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 File = Annotated[
     Path | None,
-    Option("--archive", metavar="FILE", help="The archive file. Default: the one in the data folder."),
+    Option(
+        "--archive", metavar="FILE", help="The archive file. Default: the one in the data folder."
+    ),
 ]
 Result = TypeVar("Result")
 
@@ -31,7 +33,10 @@ LATEST = "latest"
 def evidence(
     post: Annotated[
         str | None,
-        Argument(metavar="[POST]", help="The id of a post or of a run, or latest. Without it: a list of the runs."),
+        Argument(
+            metavar="[POST]",
+            help="The id of a post or of a run, or latest. Without it: a list of the runs.",
+        ),
     ] = None,
     archive: File = None,
     as_json: AsJson = False,
@@ -40,7 +45,9 @@ def evidence(
     if post is None:
         _list_runs(archive, as_json)
         return
-    trail = asyncio.run(_read_archive(archive, lambda opened: opened.load_trail(None if post == LATEST else post)))
+    trail = asyncio.run(
+        _read_archive(archive, lambda opened: opened.load_trail(None if post == LATEST else post))
+    )
     if as_json:
         say_json(trail.model_dump(mode="json"), indent=2)
     else:
@@ -80,7 +87,11 @@ def _trail_values(trail: Trail) -> JSON:
 
     verdict = next((each.body for each in reversed(trail.entries_of("decision", "verdict"))), {})
     asked = [call for each in trail.entries_of("reply") for call in each.body.get("calls", [])]
-    turns = {turn for each in trail.entries if isinstance(turn := each.body.get("turn"), int) and turn > 0}
+    turns = {
+        turn
+        for each in trail.entries
+        if isinstance(turn := each.body.get("turn"), int) and turn > 0
+    }
     passages = _kept_passages(trail)
     return {
         "run": trail.run,
@@ -97,22 +108,38 @@ def _turn_values(trail: Trail, turn: int, passages: list[JSON]) -> JSON:
     from tribunal.retrievers.web.search.engine import normal_url
 
     def decisions(kind: str) -> list[JSON]:
-        return [each.body for each in trail.entries_of("decision", kind) if each.body.get("turn") == turn]
+        return [
+            each.body
+            for each in trail.entries_of("decision", kind)
+            if each.body.get("turn") == turn
+        ]
 
     judged = decisions("relevance")
     # Not everything that is relevant is read: `chosen` is what is left within the limit on pages.
-    relevant = {normal_url(url) for each in judged for url in _texts_in(each.get("relevant", each.get("chosen")))}
+    relevant = {
+        normal_url(url)
+        for each in judged
+        for url in _texts_in(each.get("relevant", each.get("chosen")))
+    }
     searches = []
     for search in (each for each in trail.entries_of("search") if each.body.get("turn") == turn):
         hits = search.body.get("hits", [])
-        marks = ["relevant" if normal_url(str(hit.get("url"))) in relevant else "not relevant" for hit in hits]
-        searches.append({**search.body, "query": search.key, "hits": list(zip(marks, hits, strict=True))})
-    fetches = {each.key: each.body for each in trail.entries_of("fetch") if each.body.get("turn") == turn}
+        marks = [
+            "relevant" if normal_url(str(hit.get("url"))) in relevant else "not relevant"
+            for hit in hits
+        ]
+        searches.append(
+            {**search.body, "query": search.key, "hits": list(zip(marks, hits, strict=True))}
+        )
+    fetches = {
+        each.key: each.body for each in trail.entries_of("fetch") if each.body.get("turn") == turn
+    }
     notes = {str(each.get("url")): each for each in decisions("page")}
     pages = []
     # The order in which they were weighed is the order in which the judgement came about.
     for url in dict.fromkeys([*notes, *fetches]):
-        fetched, note = fetches.get(url, {}), notes.get(url, {})
+        fetched = fetches.get(url, {})
+        note = notes.get(url, {})
         page = trail.pages.get(str(fetched.get("page")))
         pages.append(
             {
@@ -143,7 +170,9 @@ def _turn_values(trail: Trail, turn: int, passages: list[JSON]) -> JSON:
 def _verdict_label(verdict: JSON) -> str:
     if not verdict:
         return "none"
-    label = {True: "HATE", False: "NON-HATE"}.get(verdict.get("hateful", ""), str(verdict.get("label", "?")))
+    label = {True: "HATE", False: "NON-HATE"}.get(
+        verdict.get("hateful", ""), str(verdict.get("label", "?"))
+    )
     if verdict.get("rehearsed"):
         label += " by the rehearsal's rules"
     confidence = verdict.get("confidence")
@@ -153,7 +182,13 @@ def _verdict_label(verdict: JSON) -> str:
 def _kept_passages(trail: Trail) -> list[JSON]:
     """Return the passages that were kept: a decision each, or held by the decisions on their pages."""
     in_pages = (each.body.get("evidence") for each in trail.entries_of("decision", "page"))
-    nested = [each for held in in_pages if isinstance(held, list) for each in held if isinstance(each, dict)]
+    nested = [
+        each
+        for held in in_pages
+        if isinstance(held, list)
+        for each in held
+        if isinstance(each, dict)
+    ]
     return [*(each.body for each in trail.entries_of("decision", "evidence")), *nested]
 
 

@@ -38,7 +38,9 @@ app = Typer(
     "figures beside.",
 )
 _NAME = Argument(
-    metavar="NAME", help="Such as arcade-table3, or FILE.toml of your own.", autocompletion=experiment_names
+    metavar="NAME",
+    help="Such as arcade-table3, or FILE.toml of your own.",
+    autocompletion=experiment_names,
 )
 
 
@@ -69,10 +71,14 @@ def show(
     ] = None,
     to: Annotated[
         TableFormat | None,
-        Option("--to", help="Write the table of FOLDER, finished or not: LaTeX for booktabs, Markdown, or CSV."),
+        Option(
+            "--to",
+            help="Write the table of FOLDER, finished or not: LaTeX for booktabs, Markdown, or CSV.",
+        ),
     ] = None,
     output: Annotated[
-        Path | None, Option("--output", metavar="FILE", help="With --to: the file. Default: print it.")
+        Path | None,
+        Option("--output", metavar="FILE", help="With --to: the file. Default: print it."),
     ] = None,
     as_json: shared.AsJson = False,
 ) -> None:
@@ -112,12 +118,17 @@ def _show_experiment(name: str, as_json: bool) -> None:
     check_table(experiment)
     held = _experiment_as_json(name)
     if as_json:
-        fields = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
+        fields = experiment.protocol.model_dump(
+            mode="json", exclude={"name", "paper", "table", "title", "missing"}
+        )
         say_json({**held, "protocol": fields, "shape": experiment.shape.model_dump(mode="json")})
         return
     table = build_table(experiment, {})
-    protocol, common = experiment.protocol, common_settings(experiment.protocol)
-    by_condition = {name: settings_by_dataset(protocol, name, common) for name in protocol.conditions}
+    protocol = experiment.protocol
+    common = common_settings(experiment.protocol)
+    by_condition = {
+        name: settings_by_dataset(protocol, name, common) for name in protocol.conditions
+    }
     values = {
         "experiment": experiment, "protocol": protocol, "runs": held["runs"], "notes": table.notes, "common": common,
         "by_condition": by_condition,
@@ -148,7 +159,10 @@ def _plan_runs(
     ] = None,
     out: Annotated[
         Path | None,
-        Option(metavar="DIR", help="The folder of the runs and the table, new or begun. Default: runs/NAME."),
+        Option(
+            metavar="DIR",
+            help="The folder of the runs and the table, new or begun. Default: runs/NAME.",
+        ),
     ] = None,
     model: Annotated[
         list[str] | None,
@@ -160,7 +174,10 @@ def _plan_runs(
     ] = None,
     aux_model: Annotated[
         str | None,
-        Option(metavar="MODEL", help="The model that argues or looks things up, asked once for every --model."),
+        Option(
+            metavar="MODEL",
+            help="The model that argues or looks things up, asked once for every --model.",
+        ),
     ] = None,
     paper_models: shared.PaperModels = False,
     samples: shared.Samples = None,
@@ -178,7 +195,9 @@ def _plan_runs(
     ] = None,
     in_flight: shared.InFlight = 16,
     prices: shared.PriceTable = None,
-    rate: Annotated[float | None, Option(min=0.001, help="Calls a second, to estimate the time.")] = None,
+    rate: Annotated[
+        float | None, Option(min=0.001, help="Calls a second, to estimate the time.")
+    ] = None,
     call_seconds: Annotated[
         float, Option(min=0.001, help="Seconds a call, to estimate the time without --rate.")
     ] = 3.0,
@@ -213,10 +232,13 @@ def _plan_runs(
         skip_missing_images=skip_missing_images,
     )
     models = ChosenModels(own=tuple(dict.fromkeys(model or ())), paper=paper_models, aux=aux_model)
-    table, experiment = read_price_table(prices), find_experiment(name, models)
+    table = read_price_table(prices)
+    experiment = find_experiment(name, models)
     check_table(experiment)
     plan = plan_experiment(experiment, evaluation, out or Path("runs") / experiment.name)
-    return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
+    return PlannedRuns(
+        plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table
+    )
 
 
 # Adds the options of a plan to a command, which is given the plan as `planned`.
@@ -229,12 +251,17 @@ def plan(
     detect: Annotated[
         float | None,
         Option(
-            metavar="POINTS", help="Also say how many posts find this difference of accuracy, in percentage points."
+            metavar="POINTS",
+            help="Also say how many posts find this difference of accuracy, in percentage points.",
         ),
     ] = None,
     posts: Annotated[
         list[int] | None,
-        Option(min=1, metavar="N", help="With --detect: the chance with so many posts; may be given again."),
+        Option(
+            min=1,
+            metavar="N",
+            help="With --detect: the chance with so many posts; may be given again.",
+        ),
     ] = None,
     runs: Annotated[
         list[Path] | None,
@@ -244,19 +271,33 @@ def plan(
             help="With --detect: one or two runs to take accuracy, discordance and clusters from.",
         ),
     ] = None,
-    power: Annotated[float, Option(help="The chance to find the difference if there is one.")] = 0.8,
-    alpha: Annotated[float, Option(help="The chance to find one where there is none (two-sided).")] = 0.05,
-    paired: Annotated[bool, Option("--paired/--unpaired", help="Both runs decide the same posts, or not.")] = True,
+    power: Annotated[
+        float, Option(help="The chance to find the difference if there is one.")
+    ] = 0.8,
+    alpha: Annotated[
+        float, Option(help="The chance to find one where there is none (two-sided).")
+    ] = 0.05,
+    paired: Annotated[
+        bool, Option("--paired/--unpaired", help="Both runs decide the same posts, or not.")
+    ] = True,
     accuracy: Annotated[
-        float | None, Option(metavar="SHARE", help="The lower accuracy of the two. Default: --run's, else 0.8.")
+        float | None,
+        Option(metavar="SHARE", help="The lower accuracy of the two. Default: --run's, else 0.8."),
     ] = None,
     discordant: Annotated[
         float | None,
-        Option(metavar="SHARE", help="The share of posts that only one run gets right. Default: --run's."),
+        Option(
+            metavar="SHARE",
+            help="The share of posts that only one run gets right. Default: --run's.",
+        ),
     ] = None,
     design_effect: Annotated[
         float | None,
-        Option(min=1, metavar="FACTOR", help="How many posts tell as much as an independent one. Default: --run's."),
+        Option(
+            min=1,
+            metavar="FACTOR",
+            help="How many posts tell as much as an independent one. Default: --run's.",
+        ),
     ] = None,
     cluster: shared.Cluster = None,
     as_json: shared.AsJson = False,
@@ -281,7 +322,12 @@ def plan(
     elif planned is None:
         raise BadInput("NAME: give an experiment (tribunal experiment show), or --detect POINTS")
     if as_json:
-        say_json({**(plan_as_json(*planned) if planned else {}), **({"detect": needed} if needed else {})})
+        say_json(
+            {
+                **(plan_as_json(*planned) if planned else {}),
+                **({"detect": needed} if needed else {}),
+            }
+        )
         return
     if planned is not None:
         print_plan(*planned)
@@ -303,10 +349,16 @@ def _plan_posts(detect: float, request: dict[str, Any], runs: list[Path]) -> JSO
     if len(runs) > 2:
         raise BadInput(f"run: {len(runs)} were given; give one, or the two that are to be compared")
     if request["cluster"] is not None and not runs:
-        raise BadInput(f"cluster: {request['cluster']}: is a field of a run's posts; give --run, or --design-effect")
+        raise BadInput(
+            f"cluster: {request['cluster']}: is a field of a run's posts; give --run, or --design-effect"
+        )
     if request["discordant"] is not None and not request["paired"]:
-        raise BadInput(f"discordant: {request['discordant']:g}: is of runs over the same posts; leave out --unpaired")
-    return plan_posts(PowerRequest(detect / 100, **request), [read_columns(folder) for folder in runs])
+        raise BadInput(
+            f"discordant: {request['discordant']:g}: is of runs over the same posts; leave out --unpaired"
+        )
+    return plan_posts(
+        PowerRequest(detect / 100, **request), [read_columns(folder) for folder in runs]
+    )
 
 
 @app.command(epilog=EPILOG)
@@ -336,14 +388,19 @@ def run(
     running: dict[str, Any] = {"in_flight": planned.pace.in_flight, "retry": retry, **carried}
     out = planned.plan.out
     with watch_run(planned.prices, quiet=as_json, **running) as options:
-        ran = run_plan(planned.plan, options, lambda text: None if as_json else say(text, aside=True))
+        ran = run_plan(
+            planned.plan, options, lambda text: None if as_json else say(text, aside=True)
+        )
         with report_output_errors(ran.tallies[-1][1]):
             files = write_table(ran.table, out)
             if as_json:
                 result = {
                     "experiment": planned.plan.experiment.name,
                     "out": str(out),
-                    "runs": [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran.tallies],
+                    "runs": [
+                        {"run": name, **summarize_run(tally, out / name)}
+                        for name, tally in ran.tallies
+                    ],
                     "gaps": dict(planned.plan.gaps),
                     "table": [str(file) for file in files],
                     "stopped": ran.tallies[-1][1].stopped or None,

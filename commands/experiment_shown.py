@@ -47,10 +47,13 @@ def print_plan(
     values = {
         "experiment": plan.experiment,
         "missing": [
-            f"{why}: {'every run' if len(runs) == total > 1 else ', '.join(runs)}" for why, runs in missing.items()
+            f"{why}: {'every run' if len(runs) == total > 1 else ', '.join(runs)}"
+            for why, runs in missing.items()
         ],
     }
-    print_run_costs("experiment_plan", estimates, pace, prices, aside=aside, unshown=unshown, **values)
+    print_run_costs(
+        "experiment_plan", estimates, pace, prices, aside=aside, unshown=unshown, **values
+    )
 
 
 def print_run_costs(
@@ -69,7 +72,8 @@ def print_run_costs(
     """
     from tribunal.eval.experiments.estimate import costs_as_json, sum_estimates
 
-    names, rows = [], []
+    names = []
+    rows = []
     counted = posts = done = 0
     for ready, rest, _, by, _ in estimates:
         names.append(ready.run.name + ("*" if by == "measured" and ready.decisions_left else ""))
@@ -77,16 +81,28 @@ def print_run_costs(
         costs = _cost_cells(costs_as_json(rest, pace, prices))
         rows.append([f"{ready.job.count:,}{repeats}", f"{ready.done:,}", *costs])
         if rest is not None:
-            counted, posts, done = counted + 1, posts + ready.decision_count, done + ready.done
+            counted = counted + 1
+            posts = posts + ready.decision_count
+            done = done + ready.done
     total = len(rows) + unshown
     if total > 1:
-        rows.append([f"{posts:,}", f"{done:,}", *_cost_cells(costs_as_json(sum_estimates(estimates), pace, prices))])
+        rows.append(
+            [
+                f"{posts:,}",
+                f"{done:,}",
+                *_cost_cells(costs_as_json(sum_estimates(estimates), pace, prices)),
+            ]
+        )
     heads = ("run", "posts", "done", "calls", "shared", "tokens", "money", "time")
 
     def grid(called: Sequence[str]) -> Grid:
         of_all = "all" if counted == total else f"{counted:,} of {total:,} runs"
         rows_named = zip([*called, of_all], rows, strict=False)
-        return _grid(heads, 1, [([name, *row], at == len(called)) for at, (name, row) in enumerate(rows_named)])
+        return _grid(
+            heads,
+            1,
+            [([name, *row], at == len(called)) for at, (name, row) in enumerate(rows_named)],
+        )
 
     console = screen(aside=aside, wide=True)
     numbers = {} if _fits_screen(grid(names), console) else dict(enumerate(names, start=1))
@@ -101,7 +117,9 @@ def print_run_costs(
         by={line.by for line in estimates if line.ready.decisions_left},
         pace=pace,
         priced=prices is not None,
-        unpriced=costs_as_json(sum_estimates(estimates), pace, prices)["unpriced"] if prices else [],
+        unpriced=costs_as_json(sum_estimates(estimates), pace, prices)["unpriced"]
+        if prices
+        else [],
         **values,
     )
 
@@ -137,14 +155,20 @@ def _cost_cells(cost: JSON) -> list[str]:
     for name, form in forms.items():
         first, last = map(form, cost[name] or (0, 0))
         cells[name] = first if first == last else f"{first}–{last}"
-    cells["money"] = "–" if cost["money"] is None else cells["money"] + ("+" if cost["unpriced"] else "")
+    cells["money"] = (
+        "–" if cost["money"] is None else cells["money"] + ("+" if cost["unpriced"] else "")
+    )
     return list(cells.values())
 
 
 def _short_number(number: float) -> str:
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
-            return f"{number / size:.3g} {unit}" if number < 1000 * size else f"{number / size:,.0f} {unit}"
+            return (
+                f"{number / size:.3g} {unit}"
+                if number < 1000 * size
+                else f"{number / size:,.0f} {unit}"
+            )
     return f"{number:.0f}"
 
 
@@ -189,7 +213,14 @@ def _table_rows(line: ExperimentRow, notes: dict[str, int]) -> Iterable[Row]:
         labels = line.labels if line.kind == "measured" else [""] * len(line.labels)
         yield [*labels, "measured", *(_measured_in_words(each, notes) for each in line.cells)], True
         if any(each.difference_printed for each in line.cells):
-            yield [*[""] * len(labels), "difference", *(_difference_in_words(each) for each in line.cells)], False
+            yield (
+                [
+                    *[""] * len(labels),
+                    "difference",
+                    *(_difference_in_words(each) for each in line.cells),
+                ],
+                False,
+            )
 
 
 def _gap_of_all(line: ExperimentRow) -> str:
@@ -201,7 +232,9 @@ def _gap_of_all(line: ExperimentRow) -> str:
 def _print_lines(table: ExperimentTable, console: Screen, notes: dict[str, int]) -> None:
     measured_lines = [line for line in table.lines if any(each.measured for each in line.cells)]
     if 0 < len(measured_lines) < len(table.lines):
-        console.print(f"{len(table.lines) - len(measured_lines)} rows without a figure of yours: see the table's files")
+        console.print(
+            f"{len(table.lines) - len(measured_lines)} rows without a figure of yours: see the table's files"
+        )
     for line in measured_lines or table.lines:
         nowhere = _gap_of_all(line)
         mark = f" [{_note_number(nowhere, notes)}]" if nowhere else ""
@@ -222,13 +255,19 @@ def _note_number(gap: str, notes: dict[str, int]) -> int:
 
 def _measured_in_words(figure: ExperimentCell, notes: dict[str, int]) -> str:
     if figure.measured:
-        ours = f"; {figure.left_out_printed} with failures left out" if figure.left_out_printed else ""
+        ours = (
+            f"; {figure.left_out_printed} with failures left out" if figure.left_out_printed else ""
+        )
         return figure.measured + (f" ({figure.span}{ours})" if figure.span else "")
     return f"– [{_note_number(figure.gap, notes)}]" if figure.gap else "–"
 
 
 def _difference_in_words(figure: ExperimentCell) -> str:
-    return f"{figure.difference_printed} ({figure.interval_in_words})" if figure.difference_printed else ""
+    return (
+        f"{figure.difference_printed} ({figure.interval_in_words})"
+        if figure.difference_printed
+        else ""
+    )
 
 
 def paper_rows(table: ExperimentTable, experiment: Experiment) -> ExperimentTable:
@@ -238,16 +277,27 @@ def paper_rows(table: ExperimentTable, experiment: Experiment) -> ExperimentTabl
     never = {row.not_run for row in experiment.shape.rows}
     lines = []
     for line in table.lines:
-        cells = [ExperimentCell(paper=each.paper, gap=each.gap if each.gap in never else "") for each in line.cells]
+        cells = [
+            ExperimentCell(paper=each.paper, gap=each.gap if each.gap in never else "")
+            for each in line.cells
+        ]
         lines.append(ExperimentRow(line.labels, "paper", tuple(cells)))
     return replace(table, lines=tuple(lines), warnings=())
 
 
-def settings_by_dataset(protocol: Protocol, condition: str, common: JSON) -> list[tuple[str, JSON, str]]:
+def settings_by_dataset(
+    protocol: Protocol, condition: str, common: JSON
+) -> list[tuple[str, JSON, str]]:
     """Return what a condition sets beyond the common settings: words before it, the settings, and words after it."""
-    there = [dataset for dataset in protocol.datasets if condition in protocol.conditions_on(dataset)]
+    there = [
+        dataset for dataset in protocol.datasets if condition in protocol.conditions_on(dataset)
+    ]
     sets = {
-        dataset: {name: value for name, value in protocol.settings_of(condition, dataset).items() if name not in common}
+        dataset: {
+            name: value
+            for name, value in protocol.settings_of(condition, dataset).items()
+            if name not in common
+        }
         for dataset in there
     }
     if any(each != sets[there[0]] for each in sets.values()):
@@ -263,5 +313,9 @@ def common_settings(protocol: Protocol) -> JSON:
         for dataset in protocol.datasets
         for condition in protocol.conditions_on(dataset)
     ]
-    shared = {name: value for name, value in runs[0].items() if all(run.get(name) == value for run in runs)}
+    shared = {
+        name: value
+        for name, value in runs[0].items()
+        if all(run.get(name) == value for run in runs)
+    }
     return {"repeats": protocol.repeats, **shared}

@@ -35,9 +35,14 @@ def explain(
     ],
     form: Annotated[
         Format | None,
-        Option("--format", help="html, markdown or json. Default: as --out ends; without --out, markdown."),
+        Option(
+            "--format",
+            help="html, markdown or json. Default: as --out ends; without --out, markdown.",
+        ),
     ] = None,
-    out: Annotated[Path | None, Option(metavar="FILE", help="Write to this file, and print its name.")] = None,
+    out: Annotated[
+        Path | None, Option(metavar="FILE", help="Write to this file, and print its name.")
+    ] = None,
     told_to: Annotated[
         Literal["auditor", "poster"],
         Option(
@@ -48,10 +53,13 @@ def explain(
     ] = "auditor",
     language: Annotated[
         str | None,
-        Option(metavar="TAG", help="With --for poster: the language, such as ko. Default: the post's."),
+        Option(
+            metavar="TAG", help="With --for poster: the language, such as ko. Default: the post's."
+        ),
     ] = None,
     model: Annotated[
-        str | None, Option(metavar="MODEL", help="With --for poster: who writes it, as provider:model.")
+        str | None,
+        Option(metavar="MODEL", help="With --for poster: who writes it, as provider:model."),
     ] = None,
     mapping: Annotated[
         Path | None,
@@ -61,14 +69,18 @@ def explain(
         ),
     ] = None,
     text: Annotated[
-        str | None, Option(metavar="TEXT", help="The words of the post, where the case doesn't hold them.")
+        str | None,
+        Option(metavar="TEXT", help="The words of the post, where the case doesn't hold them."),
     ] = None,
     image: Annotated[
-        str | None, Option(metavar="FILE", help="The image of the post, where the case doesn't hold it.")
+        str | None,
+        Option(metavar="FILE", help="The image of the post, where the case doesn't hold it."),
     ] = None,
     policy: Annotated[
         Path | None,
-        Option(metavar="FILE", help="The policy's file at that time, where the case doesn't hold it."),
+        Option(
+            metavar="FILE", help="The policy's file at that time, where the case doesn't hold it."
+        ),
     ] = None,
     prices: PriceTable = None,
     database: Database = None,
@@ -76,12 +88,20 @@ def explain(
     """Explain a case: the post with each cue's words marked, the debate step by step, the policy, who decided."""
     import asyncio
 
-    form = form or (_SUFFIXES.get(out.suffix.lower()) if out else None) or ("html" if out else "markdown")
+    form = (
+        form
+        or (_SUFFIXES.get(out.suffix.lower()) if out else None)
+        or ("html" if out else "markdown")
+    )
     for name, value in (("language", language), ("model", model), ("mapping", mapping)):
         if value and told_to == "auditor":
-            raise BadInput(f"{name}: {value}: belongs to the letter to an author; give --for poster as well")
+            raise BadInput(
+                f"{name}: {value}: belongs to the letter to an author; give --for poster as well"
+            )
     if prices and told_to == "poster":
-        raise BadInput(f"prices: {prices}: the person who posted isn't told what it cost; leave it out")
+        raise BadInput(
+            f"prices: {prices}: the person who posted isn't told what it cost; leave it out"
+        )
 
     async def draw() -> CaseView | AuthorLetter:
         from tribunal.explanations.author_letter import write_letter
@@ -91,15 +111,23 @@ def explain(
 
         measures = read_mapping(mapping) if mapping else None
         at_hand = await _find_case(case, database)
-        given = {name: value for name, value in (("text", text), ("image", image)) if value is not None}
+        given = {
+            name: value for name, value in (("text", text), ("image", image)) if value is not None
+        }
         if given:
             at_hand = at_hand._replace(post={**(at_hand.post or {}), **given})
         if policy:
-            at_hand = at_hand._replace(policy_text=_read_text(policy, "policy", "give its file as it was"))
+            at_hand = at_hand._replace(
+                policy_text=_read_text(policy, "policy", "give its file as it was")
+            )
         if told_to == "auditor":
             table = read_price_table(prices)
             return await view_with_image(at_hand, table.cost_of_call if table else None)
-        settings = {name: value for name, value in (at_hand.settings or {}).items() if name in _CALL_SETTINGS}
+        settings = {
+            name: value
+            for name, value in (at_hand.settings or {}).items()
+            if name in _CALL_SETTINGS
+        }
         context = context_from({**settings, **({"model": model} if model else {})})
         return await write_letter(at_hand, language=language, context=context, mapping=measures)
 
@@ -122,7 +150,9 @@ def check_output_file(out: Path) -> None:
         raise BadInput(f"explain: {out}: can't be written; name a file in a folder of yours")
 
 
-def write_picture(picture: CaseView | AuthorLetter, form: Format, out: Path | None, *, aside: bool = False) -> None:
+def write_picture(
+    picture: CaseView | AuthorLetter, form: Format, out: Path | None, *, aside: bool = False
+) -> None:
     """Print a case or a letter, or write it into a file and print the file's name (`aside`: on standard error).
 
     Raises:
@@ -183,5 +213,7 @@ async def _find_case(case: str, database: str | None) -> CaseAtHand:
     with database_problems(store.address, f"case {case}"):
         found = await explanations.find_in_store(store, case)
     if found is None:
-        raise BadInput(f"case: {case}: there is no such case in {store.address}; tribunal review list shows them")
+        raise BadInput(
+            f"case: {case}: there is no such case in {store.address}; tribunal review list shows them"
+        )
     return found

@@ -27,11 +27,15 @@ def fit(
             "export wrote.",
         ),
     ] = None,
-    agreement: Annotated[float, Option(help="At least this share of accepted verdicts agrees with the gold.")] = 0.95,
+    agreement: Annotated[
+        float, Option(help="At least this share of accepted verdicts agrees with the gold.")
+    ] = 0.95,
     level: Annotated[float, Option(help="The confidence level of the promise.")] = 0.9,
     missed_hate: Annotated[
         float | None,
-        Option(metavar="SHARE", help="At most this share of accepted verdicts of no hate is wrong."),
+        Option(
+            metavar="SHARE", help="At most this share of accepted verdicts of no hate is wrong."
+        ),
     ] = None,
     false_alarms: Annotated[
         float | None,
@@ -39,14 +43,22 @@ def fit(
     ] = None,
     cluster: Cluster = None,
     out: Annotated[
-        Path | None, Option(metavar="FILE", help="Default: threshold.json in DIR, or in the working folder.")
+        Path | None,
+        Option(metavar="FILE", help="Default: threshold.json in DIR, or in the working folder."),
     ] = None,
     reviewed: Annotated[
-        bool, Option("--reviewed", help="Fit on the cases that people decided, from the service's database.")
+        bool,
+        Option(
+            "--reviewed", help="Fit on the cases that people decided, from the service's database."
+        ),
     ] = False,
     since: Since = None,
-    of_graph: Annotated[str | None, Option(metavar="GRAPH", help="Reviewed cases: only those of this graph.")] = None,
-    policy_sha: Annotated[str | None, Option(metavar="SHA", help="Reviewed cases: only those of this policy.")] = None,
+    of_graph: Annotated[
+        str | None, Option(metavar="GRAPH", help="Reviewed cases: only those of this graph.")
+    ] = None,
+    policy_sha: Annotated[
+        str | None, Option(metavar="SHA", help="Reviewed cases: only those of this policy.")
+    ] = None,
     database: Database = None,
 ) -> None:
     """Fit the confidence threshold at which verdicts agree with people as often as you want.
@@ -59,17 +71,23 @@ def fit(
     from tribunal.process.files import write_whole
 
     if reviewed == (source is not None):
-        raise BadInput("fit: give the folder of a run, an exported file, or --reviewed, and one of them")
+        raise BadInput(
+            "fit: give the folder of a run, an exported file, or --reviewed, and one of them"
+        )
     chosen: dict[str, Any] = {
         "agreement": agreement, "level": level, "missed_hate": missed_hate, "false_alarms": false_alarms,
     }  # fmt: skip
     only = {"graph": of_graph, "policy_sha": policy_sha}
     if source is not None and source.is_dir():
         if since is not None or any(only.values()):
-            raise BadInput("fit: --since, --of-graph and --policy-sha choose among reviewed cases; leave them out")
-        usual, labelled = source / "threshold.json", _has_labels(source)
+            raise BadInput(
+                "fit: --since, --of-graph and --policy-sha choose among reviewed cases; leave them out"
+            )
+        usual = source / "threshold.json"
+        labelled = _has_labels(source)
     else:
-        usual, labelled = Path("threshold.json"), False
+        usual = Path("threshold.json")
+        labelled = False
     if labelled and source is not None:
         from tribunal.eval.measures.fit import fit_threshold as fitted
 
@@ -97,11 +115,19 @@ def _has_labels(folder: Path) -> bool:
 
     results = read_results(folder)
     first = next(results, None)
-    return first is None or first.result.gold is not None or any(each.result.gold is not None for each in results)
+    return (
+        first is None
+        or first.result.gold is not None
+        or any(each.result.gold is not None for each in results)
+    )
 
 
 def _fit_reviewed_cases(
-    source: Path | None, since: datetime | None, database: str | None, chosen: dict[str, Any], only: dict[str, Any]
+    source: Path | None,
+    since: datetime | None,
+    database: str | None,
+    chosen: dict[str, Any],
+    only: dict[str, Any],
 ) -> Threshold:
     from tribunal.commands.database import epoch_seconds
     from tribunal.eval.measures.fit_reviewed import fit_reviewed
@@ -111,16 +137,22 @@ def _fit_reviewed_cases(
     wanted = AgreementPromise(**chosen)
 
     if source is not None and source.is_dir():
-        decisions, called, ledger = _decisions_of_run(source, database), source.name, data_folder() / FITS
+        decisions = _decisions_of_run(source, database)
+        called = source.name
+        ledger = data_folder() / FITS
     elif source is not None:
         if since is not None:
             raise BadInput("since: chooses from the database; the file holds what was exported")
-        decisions, called, ledger = _decisions_of_file(source), source.name, source.with_name(f"{source.name}.{FITS}")
+        decisions = _decisions_of_file(source)
+        called = source.name
+        ledger = source.with_name(f"{source.name}.{FITS}")
     else:
         from tribunal.commands.database import require_service, run_in_store
 
         require_service()
-        decisions = run_in_store(database, lambda store: _decisions_of_database(store, epoch_seconds(since)))
+        decisions = run_in_store(
+            database, lambda store: _decisions_of_database(store, epoch_seconds(since))
+        )
         called = "reviewed cases" + (f" since {since:%Y-%m-%d}" if since is not None else "")
         ledger = data_folder() / FITS
     return fit_reviewed(decisions, wanted, fitted_from=called, ledger=ledger, **only)
@@ -132,9 +164,15 @@ def _decisions_of_file(source: Path) -> list[JSON]:
     decisions = []
     for sample in open_dataset("table", source, columns={"image": ""}):
         held = {"id": sample.id, "text": sample.text, **sample.fields}
-        if lost := next(
-            (name for name in ("court_confidence", "court_category", "category") if name not in held), None
-        ):
+        lost = next(
+            (
+                name
+                for name in ("court_confidence", "court_category", "category")
+                if name not in held
+            ),
+            None,
+        )
+        if lost:
             raise BadInput(
                 f"{source}: has no column {lost}; give the folder of a run, or tribunal review export's file"
             )
@@ -154,10 +192,16 @@ def _decisions_of_run(folder: Path, database: str | None) -> list[JSON]:
     from tribunal.runner.journal import RESULTS, parse_result, read_line_starts
 
     require_service()
-    lines = (parse_result(folder / RESULTS, each.line, each.offset) for each in read_line_starts(folder / RESULTS))
+    lines = (
+        parse_result(folder / RESULTS, each.line, each.offset)
+        for each in read_line_starts(folder / RESULTS)
+    )
     ids = {case for line in lines if (case := line.get("thread") or line.get("kept"))}
-    of_all = run_in_store(database, lambda store: _decisions_of_database(store, None)) if ids else []
-    if not (decisions := [each for each in of_all if each["id"] in ids]):
+    of_all = (
+        run_in_store(database, lambda store: _decisions_of_database(store, None)) if ids else []
+    )
+    decisions = [each for each in of_all if each["id"] in ids]
+    if not decisions:
         raise BadInput(
             f"{folder}: 0 labelled posts, and people have decided none of its posts; give a run over a data set with "
             "labels, decide some posts at the desk (a run with --review), or take all decided cases (--reviewed)"
@@ -172,5 +216,7 @@ async def _decisions_of_database(store: Store, since: float | None) -> list[JSON
     decisions = []
     async for row in cases_decided_by_people(store, since):
         held = case_row(row)
-        decisions.append({**{name: held[name] for name in _READ}, "text": (row["post"] or {}).get("text")})
+        decisions.append(
+            {**{name: held[name] for name in _READ}, "text": (row["post"] or {}).get("text")}
+        )
     return decisions

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON, Record
 
 Result = TypeVar("Result")
-_BY_SIGNAL = 128  # a shell's status of a process that a signal ended is this and the signal's number
+_BY_SIGNAL = (
+    128  # a shell's status of a process that a signal ended is this and the signal's number
+)
 
 
 def expect_stop() -> None:
@@ -39,7 +41,9 @@ def expect_stop() -> None:
         signal.signal(signal.SIGTERM, stop)
 
 
-def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None, review: bool) -> Result:
+def run_until_stopped(
+    work: Coroutine[Any, Any, Result], *, database: str | None, review: bool
+) -> Result:
     """Run the trial of a case to its end, and return its result.
 
     Args:
@@ -58,7 +62,8 @@ def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None
 async def _run(work: Coroutine[Any, Any, Result], database: str | None, review: bool) -> Result:
     import asyncio
 
-    loop, came = asyncio.get_running_loop(), list[signal.Signals]()
+    loop = asyncio.get_running_loop()
+    came = list[signal.Signals]()
     trial = asyncio.ensure_future(work)
 
     def stop(number: signal.Signals) -> None:
@@ -92,7 +97,8 @@ async def _what_is_left(database: str | None) -> str | None:
         return f"whether its case was kept is unknown ({type(error).__name__}); tribunal review list shows it"
     if not rows:
         return None
-    case, status = rows[0]["id"], rows[0]["status"]
+    case = rows[0]["id"]
+    status = rows[0]["status"]
     if status == "running":
         return f"case {case} is kept as far as it came; tribunal review resume {case} goes on"
     return f"case {case} waits for a person; tribunal review decide {case} decides it"
@@ -106,10 +112,16 @@ More: tribunal graphs NAME, docs/settings.md"""
 
 @with_settings
 def judge(
-    text: Annotated[str | None, Argument(help="The text of the post. Without it, or as -: standard input.")] = None,
-    image: Annotated[str | None, Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")] = None,
+    text: Annotated[
+        str | None, Argument(help="The text of the post. Without it, or as -: standard input.")
+    ] = None,
+    image: Annotated[
+        str | None, Option(metavar="IMAGE", help="The image: a path, a URL, a data URI, or -.")
+    ] = None,
     graph: Graph = "tribunal",
-    post_id: Annotated[str | None, Option("--id", metavar="ID", help="The post's id in the record.")] = None,
+    post_id: Annotated[
+        str | None, Option("--id", metavar="ID", help="The post's id in the record.")
+    ] = None,
     earlier: Annotated[
         list[str] | None,
         Option(metavar="TEXT", help="An earlier post, oldest first. Can be repeated."),
@@ -142,11 +154,16 @@ def judge(
         if "trace" in settings:
             raise BadInput("trace: is given by --trace and by --set; give it once")
         settings["trace"] = True
-    context, wait = check_settings(graph, settings), parse_wait(wait_for_server or "0")
+    context = check_settings(graph, settings)
+    wait = parse_wait(wait_for_server or "0")
     words, picture = _read_post(text, image)
-    kept = keep_options("command", keep, keep_text, review=bool(settings.get("review")), database=database)
+    kept = keep_options(
+        "command", keep, keep_text, review=bool(settings.get("review")), database=database
+    )
     if author is not None and kept is None:
-        raise BadInput("author: is noted with a kept case alone; give --keep or --review, or leave it out")
+        raise BadInput(
+            "author: is noted with a kept case alone; give --keep or --review, or leave it out"
+        )
     if explain:
         check_output_file(explain)
     # LangGraph comes with these, so they follow what is refused.
@@ -180,8 +197,11 @@ def judge(
         if record.kept is not None and record.kept != record.thread:
             say(f"kept as {record.kept} (tribunal cases show {record.kept})", aside=True)
     if explain:
-        _write_explanation(record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain)
-    if (unkept := find_unkept_warning(record)) is not None:
+        _write_explanation(
+            record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain
+        )
+    unkept = find_unkept_warning(record)
+    if unkept is not None:
         say(f"tribunal: {unkept}", aside=True)
         raise Exit(STATUS["failure"])
     raise Exit(STATUS[record.outcome])
@@ -220,7 +240,9 @@ def _read_post(text: str | None, image: str | None) -> tuple[str | None, str | N
 
     if image == "-":
         if text == "-":
-            raise BadInput("image: -: standard input can't be the text as well; give one of them another way")
+            raise BadInput(
+                "image: -: standard input can't be the text as well; give one of them another way"
+            )
         return text, asyncio.run(store_image("standard input", sys.stdin.buffer.read()))
     if text == "-" or (text is None and image is None and not sys.stdin.isatty()):
         try:

@@ -35,7 +35,10 @@ OPTIONS: dict[str, str | None] = {
 }
 SETTINGS_SECTION = "Settings"
 # Names that a shell completes.
-_COMPLETIONS: dict[str, Callable[[str], list[str]]] = {"policy": policy_names, "perspectives": perspective_list}
+_COMPLETIONS: dict[str, Callable[[str], list[str]]] = {
+    "policy": policy_names,
+    "perspectives": perspective_list,
+}
 _FLAGS = {"seats": "--seat"}  # the other options are named like their setting
 # --threshold takes a number or a file; a file is a setting of its own.
 _SHARED = {"threshold_file": "--threshold FILE"}
@@ -63,7 +66,8 @@ def parse_settings(given: list[str]) -> dict[str, Any]:
         setting, _, seat = name.partition(".")
         held = settings
         if seat and setting in BY_SEAT:
-            held, name = settings.setdefault(setting, {}), seat
+            held = settings.setdefault(setting, {})
+            name = seat
         if not isinstance(held, dict) or name in held:
             raise BadInput(f"set: {each!r}: {setting} is set twice; set it once")
         held[name] = _parse_value(setting, text)
@@ -79,7 +83,9 @@ def _parse_value(setting: str, text: str) -> Any:
     value = _parse_toml_or_json(text)
     if isinstance(value, str):
         return [part.strip() for part in value.split(",")] if takes == "list[str]" else value
-    is_text = takes in ("<class 'str'>", "str | None", "dict[str, str]") and not isinstance(value, dict)
+    is_text = takes in ("<class 'str'>", "str | None", "dict[str, str]") and not isinstance(
+        value, dict
+    )
     return text if is_text else value
 
 
@@ -93,7 +99,11 @@ def _parse_toml_or_json(text: str) -> Any:
         except ValueError:
             return text
     value = held["value"]
-    return value if len(held) == 1 and isinstance(value, str | int | float | bool | list | dict) else text
+    return (
+        value
+        if len(held) == 1 and isinstance(value, str | int | float | bool | list | dict)
+        else text
+    )
 
 
 def extend_options(
@@ -108,16 +118,21 @@ def extend_options(
         parameter: what it is given of them: what `parse` returns.
         parse: its parameters are the options.
     """
-    own, added = (dict(inspect.signature(each, eval_str=True).parameters) for each in (command, parse))
+    own, added = (
+        dict(inspect.signature(each, eval_str=True).parameters) for each in (command, parse)
+    )
     del own[parameter]
 
     def with_options(**given: Any) -> None:
         parsed = parse(**{name: given.pop(name) for name in added})
         command(**given, **{parameter: parsed})
 
-    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (own | added).values()]
+    parameters = [
+        each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (own | added).values()
+    ]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
+    with_options.__name__ = command.__name__
+    with_options.__doc__ = command.__doc__
     return with_options
 
 
@@ -163,7 +178,9 @@ def flag_of_setting(name: str) -> str:
     return _SHARED.get(name, f"--set {name}")
 
 
-def parse_pairs(given: list[str] | None, option: str, form: str, *, blank: bool = False) -> dict[str, str]:
+def parse_pairs(
+    given: list[str] | None, option: str, form: str, *, blank: bool = False
+) -> dict[str, str]:
     """Parse several `NAME=VALUE`, whose value may be `blank` if that is said.
 
     Raises:
@@ -184,7 +201,10 @@ def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     Raises:
         BadInput: an option has a malformed value, or a setting is given twice.
     """
-    settings: dict[str, Any] = {**options, "seats": parse_pairs(options["seats"], "seat", "NAME=PROVIDER:MODEL")}
+    settings: dict[str, Any] = {
+        **options,
+        "seats": parse_pairs(options["seats"], "seat", "NAME=PROVIDER:MODEL"),
+    }
     if options["perspectives"]:
         settings["perspectives"] = [name.strip() for name in options["perspectives"].split(",")]
     if options["threshold"] is not None:
@@ -195,7 +215,9 @@ def _parse_options(*, set: list[str] | None, **options: Any) -> dict[str, Any]:
     settings = {name: value for name, value in settings.items() if value not in (None, {})}
     for name, value in parse_settings(set or []).items():
         if name in settings:
-            raise BadInput(f"{name}: is given by {flag_of_setting(name)} and by --set; give it once")
+            raise BadInput(
+                f"{name}: is given by {flag_of_setting(name)} and by --set; give it once"
+            )
         settings[name] = value
     return settings
 
@@ -218,7 +240,8 @@ def check_settings(graph: str, settings: Mapping[str, Any]) -> Context:
     load_seats(graph, settings)
     context = context_from(settings)
     for field in ("model", "aux_model", "judge_model", "triage"):
-        if names := getattr(context, field):
+        names = getattr(context, field)
+        if names:
             model_names(names, field)
     for seat, names in context.seats.items():
         model_names(names, f"seats.{seat}")
@@ -246,7 +269,9 @@ def _check_files(context: Context, settings: Mapping[str, Any]) -> None:
 def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
     """Return `_parse_options` with the options of the settings, except these, and --set as its parameters."""
     options: dict[str, Any] = {
-        name: Annotated[_type_of_option(name) | None, _option(name)] for name in OPTIONS if name not in left_out
+        name: Annotated[_type_of_option(name) | None, _option(name)]
+        for name in OPTIONS
+        if name not in left_out
     }
     options["set"] = Annotated[list[str] | None, _SET]
 
@@ -254,7 +279,10 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
         return _parse_options(**given)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, keyword, default=None, annotation=each) for name, each in options.items()]
+    parameters = [
+        inspect.Parameter(name, keyword, default=None, annotation=each)
+        for name, each in options.items()
+    ]
     parse.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return parse
 
@@ -262,4 +290,6 @@ def _settings_parser(*left_out: str) -> Callable[..., dict[str, Any]]:
 # Adds the options of the settings to a command, which is given their values as `settings`.
 with_settings = partial(extend_options, parameter="settings", parse=_settings_parser())
 # A run of `eval` takes in no decisions of people, so it has no --review. --set web=true looks things up.
-with_settings_of_eval = partial(extend_options, parameter="settings", parse=_settings_parser("review", "web"))
+with_settings_of_eval = partial(
+    extend_options, parameter="settings", parse=_settings_parser("review", "web")
+)

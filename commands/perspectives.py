@@ -37,7 +37,11 @@ Name = Annotated[
 def build(
     spec: Annotated[
         str,
-        Argument(metavar="SPEC", help="A perspective's name, or its TOML file.", autocompletion=perspective_names),
+        Argument(
+            metavar="SPEC",
+            help="A perspective's name, or its TOML file.",
+            autocompletion=perspective_names,
+        ),
     ],
     data: Annotated[Path, Option(help="The folder that holds the files of its set.")],
     embedding: Annotated[
@@ -48,11 +52,14 @@ def build(
         ),
     ] = "tfidf",
     out: Annotated[
-        Path | None, Option(help="The folder for the index's own folder; left out: the data folder's.")
+        Path | None,
+        Option(help="The folder for the index's own folder; left out: the data folder's."),
     ] = None,
     replace: Annotated[
         bool,
-        Option("--replace", help="Overwrite an index of this name that was built from something else."),
+        Option(
+            "--replace", help="Overwrite an index of this name that was built from something else."
+        ),
     ] = False,
 ) -> None:
     """Build a perspective's index from the files of its set.
@@ -66,7 +73,9 @@ def build(
     folder = (out or perspectives_folder()) / perspective.name
     with _progress(perspective.name) as progress:
         manifest = asyncio.run(
-            build_index(perspective, data, embedding=embedding, out=out, replace=replace, progress=progress)
+            build_index(
+                perspective, data, embedding=embedding, out=out, replace=replace, progress=progress
+            )
         )
     print_template("perspective", part="built", manifest=manifest, folder=str(folder))
 
@@ -78,7 +87,10 @@ def _list_perspectives() -> None:
     folders: dict[str, Path] = {}
     rows = [_perspective_row(name, folders) for name in list_perspectives()]
     print_table(("name", "language", "labels", "texts", "embedding", "from"), rows)
-    for name, folder in folders.items():  # each on its line, for a path that is cut off names nothing
+    for (
+        name,
+        folder,
+    ) in folders.items():  # each on its line, for a path that is cut off names nothing
         say(f"index of {name}: {folder}")
 
 
@@ -89,16 +101,23 @@ def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, .
 
     try:
         perspective, folder = resolve_perspective(name)
-        built = PerspectiveManifest.read(folder) if folder and (folder / "manifest.json").exists() else None
+        built = (
+            PerspectiveManifest.read(folder)
+            if folder and (folder / "manifest.json").exists()
+            else None
+        )
     except BadInput:
         return name, None, None, "can't be used", None, f"see: tribunal perspectives show {name}"
     file = list_spec_files().get(name)
     origin = "its index" if file is None else "shipped" if file.parent == SHIPPED else "yours"
-    texts, embedding = "not built", None
+    texts = "not built"
+    embedding = None
     if perspective.texts:
-        texts, embedding = str(len(perspective.texts.hate) + len(perspective.texts.not_hate)), "in memory"
+        texts = str(len(perspective.texts.hate) + len(perspective.texts.not_hate))
+        embedding = "in memory"
     elif folder is not None and built is not None:
-        texts, embedding = f"{built.rows:,}", built.embedding
+        texts = f"{built.rows:,}"
+        embedding = built.embedding
         folders[name] = folder
     labels = f"{perspective.labels.hate} / {perspective.labels.not_hate}"
     return name, perspective.language, labels, texts, embedding, origin
@@ -107,16 +126,21 @@ def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, .
 @app.command("show")
 def show(
     name: Name = None,
-    search: Annotated[str | None, Option(metavar="TEXT", help="Show the labelled texts nearest to this text.")] = None,
+    search: Annotated[
+        str | None, Option(metavar="TEXT", help="Show the labelled texts nearest to this text.")
+    ] = None,
     k: Annotated[int, Option("-k", min=1, max=100, help="How many texts --search shows.")] = 3,
     embedding: Annotated[
-        str | None, Option(help="With --search: the embedding that the index must have been built with.")
+        str | None,
+        Option(help="With --search: the embedding that the index must have been built with."),
     ] = None,
 ) -> None:
     """List the perspectives; or show one: its criterion and its index, every file checked against its hash."""
     if name is None:
         if search is not None:
-            raise BadInput("--search: which perspective? Give its name: tribunal perspectives show NAME --search TEXT")
+            raise BadInput(
+                "--search: which perspective? Give its name: tribunal perspectives show NAME --search TEXT"
+            )
         _list_perspectives()
         return
     if search is not None:
@@ -147,9 +171,20 @@ def _print_nearest_texts(name: str, text: str, k: int, embedding: str | None) ->
 
 @contextmanager
 def _progress(name: str) -> Iterator[Progress]:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=screen(aside=True)) as bar:
         task = bar.add_task(f"{name}: reading", total=None)
 

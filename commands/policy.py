@@ -11,8 +11,22 @@ from typer.core import TyperGroup
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.options import GRAPH, with_settings
 from tribunal.commands.printing import ask_to_go_on, print_template
-from tribunal.commands.run_options import EPILOG, end_run, read_price_table, report_output_errors, watch_run
-from tribunal.commands.shared_options import AsJson, InFlight, PriceTable, Retry, Yes, graph_names, policy_names
+from tribunal.commands.run_options import (
+    EPILOG,
+    end_run,
+    read_price_table,
+    report_output_errors,
+    watch_run,
+)
+from tribunal.commands.shared_options import (
+    AsJson,
+    InFlight,
+    PriceTable,
+    Retry,
+    Yes,
+    graph_names,
+    policy_names,
+)
 from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
@@ -26,7 +40,9 @@ class _Showing(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, with the command put in where none is named."""
-        if not args or (args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx)):
+        if not args or (
+            args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx)
+        ):
             args = [_SHOW, *args]
         return super().parse_args(ctx, args)
 
@@ -42,7 +58,8 @@ app = Typer(
 @app.command(_SHOW)
 def show(
     name: Annotated[
-        str, Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
+        str,
+        Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names),
     ] = "h-vli",
 ) -> None:
     """Check and print a policy. Begin your own with `tribunal policy > mine.toml`.
@@ -57,17 +74,28 @@ def show(
     policies.load_policy(name)
     shipped = name in policies.list_shipped_policies()
     own = "" if shipped else read_text(Path(name).expanduser())
-    text = files("tribunal.prompts").joinpath(f"policies/{name}.toml").read_text("utf-8") if shipped else own
+    text = (
+        files("tribunal.prompts").joinpath(f"policies/{name}.toml").read_text("utf-8")
+        if shipped
+        else own
+    )
     say(text.removesuffix("\n"), lines=True)
 
 
 @with_settings
 def try_(
-    new: Annotated[str, Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name.")],
-    on: Annotated[Path, Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")],
+    new: Annotated[
+        str,
+        Argument(metavar="POLICY", help="The new policy: a TOML file, or a shipped one's name."),
+    ],
+    on: Annotated[
+        Path, Option(metavar="FILE", help="Decided cases, as tribunal review export writes them.")
+    ],
     out: Annotated[
         Path | None,
-        Option(metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."),
+        Option(
+            metavar="DIR", help="The run's folder, new or begun. Default: FILE.NAME-OF-POLICY.run."
+        ),
     ] = None,
     graph: Annotated[
         str | None, Option(help=f"{GRAPH} Default: that of the cases.", autocompletion=graph_names)
@@ -75,7 +103,9 @@ def try_(
     in_flight: InFlight = 16,
     retry: Retry = None,
     prices: PriceTable = None,
-    keep_text: Annotated[bool, Option("--keep-text", help="Show the posts' words in the report.")] = False,
+    keep_text: Annotated[
+        bool, Option("--keep-text", help="Show the posts' words in the report.")
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
     *,
@@ -93,8 +123,16 @@ def try_(
         from tribunal.settings.environment import setting
 
         context = trial.context
-        named = [context.model or setting("TRIBUNAL_MODEL") or "rehearsal", context.judge_model, context.aux_model]
-        models = list(dict.fromkeys(each for each in (*named, context.triage, *context.seats.values()) if each))
+        named = [
+            context.model or setting("TRIBUNAL_MODEL") or "rehearsal",
+            context.judge_model,
+            context.aux_model,
+        ]
+        models = list(
+            dict.fromkeys(
+                each for each in (*named, context.triage, *context.seats.values()) if each
+            )
+        )
         calls = "an unknown number of" if trial.calls is None else f"about {trial.calls:,}"
         say(
             f"{trial.left:,} of {trial.posts:,} posts by {trial.graph} under {new}, with {', '.join(models)}: "
@@ -131,8 +169,13 @@ def _print_changes(changes: JSON, folder: Path) -> None:
     ]
     if rows:
         print_table(("post", "from", "to", "people decided", "agrees now"), rows)
-    print_template("policy_try", part="end", changes=changes, most=_SHOWN, page=str(folder / "changes.html"))
-    say("These are reviewed cases: a selected sample, in which the court was mostly unsure.", aside=True)
+    print_template(
+        "policy_try", part="end", changes=changes, most=_SHOWN, page=str(folder / "changes.html")
+    )
+    say(
+        "These are reviewed cases: a selected sample, in which the court was mostly unsure.",
+        aside=True,
+    )
 
 
 def _with_clauses(outcome: str, clauses: list[str]) -> str:

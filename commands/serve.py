@@ -42,19 +42,36 @@ def _serve_options() -> list[TyperOption]:
     for name, field in ServiceOptions.model_fields.items():
         if name in LIMITS:
             continue
-        flag, default = flag_of_option(name), field.get_default(call_default_factory=True)
+        flag = flag_of_option(name)
+        default = field.get_default(call_default_factory=True)
         does = field.description or ""
         does = f"{does if '://' in does.split()[0] else does[0].upper() + does[1:]}."
         if name == "settings":
             does = "A setting of every case, by its name in docs/settings.md; may be given again."
-            made.append(TyperOption(param_decls=["--set", name], metavar="NAME=VALUE", multiple=True, help=does))
+            made.append(
+                TyperOption(
+                    param_decls=["--set", name], metavar="NAME=VALUE", multiple=True, help=does
+                )
+            )
         elif isinstance(default, bool):
-            made.append(TyperOption(param_decls=[f"{flag}/--no-{flag[2:]}", name], is_flag=True, help=does))
+            made.append(
+                TyperOption(param_decls=[f"{flag}/--no-{flag[2:]}", name], is_flag=True, help=does)
+            )
         else:
             usual = "" if default is None else f" Default: {default_as_text(default)}."
-            made.append(TyperOption(param_decls=[flag, name], metavar=_METAVARS.get(name, "VALUE"), help=does + usual))
+            made.append(
+                TyperOption(
+                    param_decls=[flag, name],
+                    metavar=_METAVARS.get(name, "VALUE"),
+                    help=does + usual,
+                )
+            )
     does = f"A technical limit (docs/operating.md); can be repeated: {', '.join(LIMITS)}."
-    made.append(TyperOption(param_decls=["--limit", "limit"], metavar="NAME=VALUE", multiple=True, help=does))
+    made.append(
+        TyperOption(
+            param_decls=["--limit", "limit"], metavar="NAME=VALUE", multiple=True, help=does
+        )
+    )
     return made
 
 
@@ -73,7 +90,8 @@ def serve(**given: Any) -> None:
     from tribunal.service.serving import run
 
     limits = parse_pairs(list(given.pop("limit", None) or ()), "--limit", "NAME=VALUE")
-    if unknown := limits.keys() - set(LIMITS):
+    unknown = limits.keys() - set(LIMITS)
+    if unknown:
         raise BadInput(f"--limit: unknown limit {min(unknown)!r}; use one of: {', '.join(LIMITS)}")
     named = {name: value for name, value in given.items() if value not in (None, (), [])} | limits
     if "settings" in named:
@@ -87,16 +105,22 @@ serve.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # its o
 def open_try_page(
     model: Annotated[
         str | None,
-        Option(metavar="MODEL", help="As provider:model. Default: TRIBUNAL_MODEL, else the rehearsal model."),
+        Option(
+            metavar="MODEL",
+            help="As provider:model. Default: TRIBUNAL_MODEL, else the rehearsal model.",
+        ),
     ] = None,
-    graph: Annotated[str | None, Option(help="The graph that judges where the page names none.")] = None,
+    graph: Annotated[
+        str | None, Option(help="The graph that judges where the page names none.")
+    ] = None,
     given: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="A setting of every case; may be given again."),
     ] = None,
     port: Annotated[int, Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
     browser: Annotated[
-        bool, Option("--open/--no-open", help="Open the page in the browser, or only print its address.")
+        bool,
+        Option("--open/--no-open", help="Open the page in the browser, or only print its address."),
     ] = True,
     database: Database = None,
 ) -> None:
@@ -121,4 +145,9 @@ def open_try_page(
         if browser:
             webbrowser.open(page)
 
-    run(options_from(os.environ, {name: value for name, value in named.items() if value not in (None, {})}), show_page)
+    run(
+        options_from(
+            os.environ, {name: value for name, value in named.items() if value not in (None, {})}
+        ),
+        show_page,
+    )

@@ -32,30 +32,46 @@ app.add_typer(keys_app, name="keys")
 
 
 Expires = Annotated[
-    str | None, Option(metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC).")
+    str | None,
+    Option(
+        metavar="90d|DATE", help="When the key ends: after this time, or as a date begins (UTC)."
+    ),
 ]
 
 
 @keys_app.command("add")
 def add_key(
     name: Annotated[str, Argument(help="The owner of the key.")],
-    scope: Annotated[list[str], Option(help="judge, review, lead, audit or admin; may be given several times.")],
+    scope: Annotated[
+        list[str], Option(help="judge, review, lead, audit or admin; may be given several times.")
+    ],
     per_minute: Annotated[int | None, Option(min=1, help="Requests a minute.")] = None,
     daily_calls: Annotated[int | None, Option(min=1, help="Model calls a day.")] = None,
     daily_tokens: Annotated[int | None, Option(min=1, help="Tokens a day, in and out.")] = None,
-    daily_money: Annotated[float | None, Option(min=0, help="Money a day, by the price table of serve.")] = None,
+    daily_money: Annotated[
+        float | None, Option(min=0, help="Money a day, by the price table of serve.")
+    ] = None,
     expires: Expires = None,
-    priority: Annotated[int, Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")] = 0,
+    priority: Annotated[
+        int, Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")
+    ] = 0,
     database: Database = None,
 ) -> None:
     """Make a key and print it. It is shown this once; only a hash of it is kept."""
     from tribunal.service.replica import keys
 
     limits = keys.KeyLimits(
-        per_minute=per_minute, daily_calls=daily_calls, daily_tokens=daily_tokens, daily_money=daily_money
+        per_minute=per_minute,
+        daily_calls=daily_calls,
+        daily_tokens=daily_tokens,
+        daily_money=daily_money,
     )
     end = _end_of_key(expires)
-    say(run_in_store(database, lambda store: keys.add_key(store, name, scope, limits, end, priority)))
+    say(
+        run_in_store(
+            database, lambda store: keys.add_key(store, name, scope, limits, end, priority)
+        )
+    )
 
 
 def _end_of_key(expires: str | None) -> float | None:
@@ -73,24 +89,42 @@ def list_keys(database: Database = None) -> None:
 
     now = database_now()
     for row in run_in_store(database, keys.list_keys):
-        limits = ", ".join(f"{name} {row[name]:g}" for name in keys.KeyLimits.model_fields if row[name] is not None)
-        limits = f"{limits or 'no limits'}  priority {row['priority']}" if row["priority"] else limits
-        since, ends = format_date(row["created"]), row["expires"]
+        limits = ", ".join(
+            f"{name} {row[name]:g}" for name in keys.KeyLimits.model_fields if row[name] is not None
+        )
+        limits = (
+            f"{limits or 'no limits'}  priority {row['priority']}" if row["priority"] else limits
+        )
+        since = format_date(row["created"])
+        ends = row["expires"]
         has_expired = ends is not None and ends <= now
         states = ["revoked" if row["revoked"] else "expired" if has_expired else "active"]
         if ends is not None:
             states.append(f"{'ended' if has_expired else 'ends'} {format_date(ends)}")
         if row["old_expires"] is not None and row["old_expires"] > now:
             states.append(f"its old secret works until {format_date(row['old_expires'])}")
-        parts = [row["id"], row["name"], ", ".join(row["scopes"]), limits or "no limits", f"since {since}", *states]
+        parts = [
+            row["id"],
+            row["name"],
+            ", ".join(row["scopes"]),
+            limits or "no limits",
+            f"since {since}",
+            *states,
+        ]
         say("  ".join(parts))
 
 
 @keys_app.command("rotate")
 def rotate_key(
-    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[
+        str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")
+    ],
     overlap: Annotated[
-        str, Option(metavar="TIME", help="How long the old key still works; 0 ends it and its desk sessions now.")
+        str,
+        Option(
+            metavar="TIME",
+            help="How long the old key still works; 0 ends it and its desk sessions now.",
+        ),
     ] = "7d",
     expires: Expires = None,
     database: Database = None,
@@ -106,15 +140,23 @@ def rotate_key(
     except ValueError as error:
         raise BadInput(f"--overlap: {error}") from None
     end = _end_of_key(expires)
-    made, old_ends = run_in_store(database, lambda store: keys.rotate_key(store, key_id, seconds, end))
+    made, old_ends = run_in_store(
+        database, lambda store: keys.rotate_key(store, key_id, seconds, end)
+    )
     say(made)
-    works = f"works until {format_date(old_ends)}" if old_ends > database_now() else "opens nothing any more"
+    works = (
+        f"works until {format_date(old_ends)}"
+        if old_ends > database_now()
+        else "opens nothing any more"
+    )
     say(f"{key_id}: the old key {works}", aside=True)
 
 
 @keys_app.command("revoke")
 def revoke_key(
-    key_id: Annotated[str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")],
+    key_id: Annotated[
+        str, Argument(metavar="ID", help="The key's id, as tribunal service keys list shows it.")
+    ],
     database: Database = None,
 ) -> None:
     """Revoke a key: from now on it is refused."""
@@ -126,11 +168,16 @@ def revoke_key(
 
 # Webhooks: where the service sends word of cases that end, and what could not be sent
 
-webhooks_app = Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
+webhooks_app = Typer(
+    help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True
+)
 app.add_typer(webhooks_app, name="webhooks")
 _PAGE = 200  # failed messages that are read at a time
 _TIMEOUT = 20.0  # seconds that a test may take
-WebhookId = Annotated[str, Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it.")]
+WebhookId = Annotated[
+    str,
+    Argument(metavar="ID", help="The webhook's id, as tribunal service webhooks list shows it."),
+]
 
 
 @webhooks_app.command("add")
@@ -155,7 +202,9 @@ def add_webhook(
 
     webhook_id, secret = run_in_store(
         database,
-        lambda store: endpoints.add_webhook(store, url, event or None, with_record=with_record, http=http),
+        lambda store: endpoints.add_webhook(
+            store, url, event or None, with_record=with_record, http=http
+        ),
     )
     say(f"{webhook_id} added. Its secret:", aside=True)
     say(secret)
@@ -163,7 +212,9 @@ def add_webhook(
 
 @webhooks_app.command("list")
 def list_webhooks(
-    failed: Annotated[bool, Option("--failed", help="List the messages that could not be delivered instead.")] = False,
+    failed: Annotated[
+        bool, Option("--failed", help="List the messages that could not be delivered instead.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
@@ -174,8 +225,11 @@ def list_webhooks(
         return
     for row in run_in_store(database, endpoints.list_webhooks):
         record = "with record" if row["with_record"] else "without record"
-        since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
-        say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
+        since = format_date(row["created"])
+        state = "disabled" if row["disabled"] else "active"
+        say(
+            f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}"
+        )
 
 
 def _list_failed_messages(database: str | None) -> None:
@@ -187,8 +241,11 @@ def _list_failed_messages(database: str | None) -> None:
         while page := await Outbox(store).list_messages(status="dead", before=before, limit=_PAGE):
             for row in page:
                 about = f"{row['event']}  {row['case_id'] or ''}"
-                attempts, since = count_noun(row["attempts"], "attempt"), format_date(row["finished"])
-                say(f"{row['id']}  {row['webhook_id']}  {about}  {attempts}  {since}  {row['error']}")
+                attempts = count_noun(row["attempts"], "attempt")
+                since = format_date(row["finished"])
+                say(
+                    f"{row['id']}  {row['webhook_id']}  {about}  {attempts}  {since}  {row['error']}"
+                )
             before = page[-1]["id"]
 
     run_in_store(database, print_messages)
@@ -217,7 +274,9 @@ def try_webhook(
     if enable:
         run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
         say(f"{webhook_id} enabled")
-    answer = run_in_store(database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT))
+    answer = run_in_store(
+        database, lambda store: endpoints.send_test_message(store, webhook_id, _TIMEOUT)
+    )
     say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
     if answer.error is not None:
         raise Exit(1)
@@ -226,7 +285,9 @@ def try_webhook(
 @webhooks_app.command("replay")
 def replay_messages(
     message_id: Annotated[str | None, Argument(metavar="ID", help="A failed message.")] = None,
-    every: Annotated[bool, Option("--all", help="All failed messages of enabled webhooks.")] = False,
+    every: Annotated[
+        bool, Option("--all", help="All failed messages of enabled webhooks.")
+    ] = False,
     database: Database = None,
 ) -> None:
     """Send failed messages again, under the same ids. A running service sends them."""

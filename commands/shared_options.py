@@ -30,7 +30,10 @@ def _complete(place: str, group: Group | None = None) -> Callable[[str], list[st
         module, _, name = place.partition(":")
         try:
             held = getattr(import_module(f"tribunal.{module}"), name)
-            names = [*(held() if callable(held) else held), *(plugins.names(group) if group else ())]
+            names = [
+                *(held() if callable(held) else held),
+                *(plugins.names(group) if group else ()),
+            ]
         except (BadInput, OSError):  # a shell that waits for a word has no use for an error
             return []
         return [each for each in names if each.startswith(incomplete)]
@@ -50,7 +53,9 @@ _dataset_names = _complete("eval.datasets:DATASETS", "tribunal.datasets")
 def dataset_names(incomplete: str) -> list[str]:
     """Offer names for the last of several sets that are joined by +."""
     before, plus, last = incomplete.rpartition("+")
-    return [f"{before}{plus}{each}" for each in _dataset_names(last) if each not in before.split("+")]
+    return [
+        f"{before}{plus}{each}" for each in _dataset_names(last) if each not in before.split("+")
+    ]
 
 
 def perspective_list(incomplete: str) -> list[str]:
@@ -74,13 +79,17 @@ Yes = Annotated[bool, Option("--yes", help="Don't ask before going on.")]
 
 Database = Annotated[
     str | None,
-    Option("--database", envvar="TRIBUNAL_DATABASE", metavar="URL", show_default=False, help=_DATABASE),
+    Option(
+        "--database", envvar="TRIBUNAL_DATABASE", metavar="URL", show_default=False, help=_DATABASE
+    ),
 ]
 Since = Annotated[
-    datetime | None, Option(metavar="DATE", formats=DATES, help="Only cases decided at or after this time (UTC).")
+    datetime | None,
+    Option(metavar="DATE", formats=DATES, help="Only cases decided at or after this time (UTC)."),
 ]
 Until = Annotated[
-    datetime | None, Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC).")
+    datetime | None,
+    Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC)."),
 ]
 Keep = Annotated[
     bool | None,
@@ -114,22 +123,31 @@ KeepIn = Annotated[
 
 # Runs
 
-InFlight = Annotated[int, Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
+InFlight = Annotated[
+    int, Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")
+]
 KeepTexts = Annotated[bool, Option("--keep-text", help="Write the posts' texts into the results.")]
 Retry = Annotated[
     list[str] | None,
     Option(help="Decide posts with this outcome again: failures or refusals; may be given again."),
 ]
-PriceTable = Annotated[Path | None, Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
+PriceTable = Annotated[
+    Path | None, Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")
+]
 RunPrices = Annotated[
     Path | None,
     Option(
-        "--prices", metavar="FILE", help="A TOML file of prices, by model. Default: those that each run was last given."
+        "--prices",
+        metavar="FILE",
+        help="A TOML file of prices, by model. Default: those that each run was last given.",
     ),
 ]
 PaperModels = Annotated[
     bool,
-    Option("--paper-models", help="Use the models of the paper wherever it names one and you name none."),
+    Option(
+        "--paper-models",
+        help="Use the models of the paper wherever it names one and you name none.",
+    ),
 ]
 Cluster = Annotated[
     str | None,
@@ -144,18 +162,27 @@ Cluster = Annotated[
 
 Clauses = Annotated[
     list[str] | None,
-    Option("--clause", metavar="ID", help="A clause of the policy that the decision rests on; may be given again."),
+    Option(
+        "--clause",
+        metavar="ID",
+        help="A clause of the policy that the decision rests on; may be given again.",
+    ),
 ]
 
 # Data sets
 
 Split = Annotated[
     str | None,
-    Option(help="The split, if not the usual one; of a table, the rows whose column split has this value."),
+    Option(
+        help="The split, if not the usual one; of a table, the rows whose column split has this value."
+    ),
 ]
 Labels = Annotated[
     list[str] | None,
-    Option(metavar="VALUE=LABEL", help="Of a table: what a label's value means: hate, not, or a category."),
+    Option(
+        metavar="VALUE=LABEL",
+        help="Of a table: what a label's value means: hate, not, or a category.",
+    ),
 ]
 Columns = Annotated[
     list[str] | None,
@@ -166,20 +193,35 @@ Columns = Annotated[
     ),
 ]
 Unlabelled = Annotated[
-    bool, Option("--unlabelled", help="The posts of a table have no labels; without it, a label column is needed.")
+    bool,
+    Option(
+        "--unlabelled",
+        help="The posts of a table have no labels; without it, a label column is needed.",
+    ),
 ]
 Encoding = Annotated[
     str | None,
-    Option(metavar="NAME", help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8."),
+    Option(
+        metavar="NAME",
+        help="Of a CSV, TSV or JSON file: its encoding, such as cp1252. Default: UTF-8.",
+    ),
 ]
 Samples = Annotated[
-    int | None, Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper.")
+    int | None,
+    Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper."),
 ]
 Repeats = Annotated[
     int | None,
-    Option(min=1, help="How often each post is decided, drawn anew. Default: as in the paper, else 1."),
+    Option(
+        min=1, help="How often each post is decided, drawn anew. Default: as in the paper, else 1."
+    ),
 ]
-Seed = Annotated[int | None, Option(min=0, help="Another seed draws other posts in another order. Default: 0.")]
+Seed = Annotated[
+    int | None, Option(min=0, help="Another seed draws other posts in another order. Default: 0.")
+]
 SkipMissingImages = Annotated[
-    bool, Option("--skip-missing-images", help="Leave out the posts whose image is missing, and count them.")
+    bool,
+    Option(
+        "--skip-missing-images", help="Leave out the posts whose image is missing, and count them."
+    ),
 ]

@@ -55,7 +55,9 @@ class CasePrinter:
         self._status: Status | None = None
         if self._aside.is_terminal and not quiet:
             plain = self._aside.options.ascii_only
-            self._status = self._aside.status("reading the post …", spinner="line" if plain else "dots")
+            self._status = self._aside.status(
+                "reading the post …", spinner="line" if plain else "dots"
+            )
 
     def __enter__(self) -> CasePrinter:
         """Show that something is going on."""
@@ -64,7 +66,10 @@ class CasePrinter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Clear that away."""
         if self._status:
@@ -72,11 +77,17 @@ class CasePrinter:
 
     def listen(self, event: JSON) -> None:
         """Print one event of the graph's stream."""
-        match event.get("event") if isinstance(event, dict) else None:  # a piece of one's own may stream anything
+        match (
+            event.get("event") if isinstance(event, dict) else None
+        ):  # a piece of one's own may stream anything
             case "asking" if self._status:
                 self._status.update(Text(f"{event['role']} ({event['model']}) …"))
             case "turn":
-                self._print_turn(Turn.model_validate({key: value for key, value in event.items() if key != "event"}))
+                self._print_turn(
+                    Turn.model_validate(
+                        {key: value for key, value in event.items() if key != "event"}
+                    )
+                )
             case "call" if self._trace:
                 self._print_call(event)
             case str(kind):
@@ -95,7 +106,8 @@ class CasePrinter:
         values: dict[str, Any] = {"case": view, "details": short_details(view)}
         self._print("case", part="findings", shown=self._passages, **values)
         body = Group(*template_paragraphs("case", part="outcome", **values))
-        title, colour = make_visible(view.title), _TONES[view.tone]
+        title = make_visible(view.title)
+        colour = _TONES[view.tone]
         if self._out.is_terminal:
             self._out.print(Panel(body, title=Text(title), border_style=colour, padding=(0, 1)))
         else:  # no box, which is made of blanks at the end of every line
@@ -110,7 +122,9 @@ class CasePrinter:
 
     def _print_turn(self, turn: Turn) -> None:
         """Print a turn; of a cue that was shown before, the id alone."""
-        if turn.cues and turn.stage != "scan":  # the gatekeeper's cues are its own; the prosecutor's are the case's
+        if (
+            turn.cues and turn.stage != "scan"
+        ):  # the gatekeeper's cues are its own; the prosecutor's are the case's
             self._print_post(turn.cues)
         before = dict(self._claims)
         self._claims |= {cue.id: cue for cue in turn.cues}
@@ -131,8 +145,13 @@ class CasePrinter:
 
     def _print_call(self, event: JSON) -> None:
         """Print a prompt and its answer on standard error."""
-        self._aside.print(Rule(f"{event['role']} · {event['model']} · temperature {event['temperature']}"))
-        for who, words in [*((f"[{who}]", words) for who, words in event["prompt"]), ("[answer]", event["answer"])]:
+        self._aside.print(
+            Rule(f"{event['role']} · {event['model']} · temperature {event['temperature']}")
+        )
+        for who, words in [
+            *((f"[{who}]", words) for who, words in event["prompt"]),
+            ("[answer]", event["answer"]),
+        ]:
             self._aside.print(Text(who, style="bold"))
             self._aside.print(Text(make_visible(words)))
 
@@ -158,7 +177,9 @@ def mark_post(post: str, cues: Iterable[Cue]) -> Text:
         cues: those of the case. One that quotes no words of the post marks nothing.
     """
     marked = [MarkedCue(cue, number, quoted_spans(cue, post)) for number, cue in enumerate(cues)]
-    text, open_until, at = Text(), list[int](), 0
+    text = Text()
+    open_until = list[int]()
+    at = 0
 
     def write(until: int) -> None:
         nonlocal at

@@ -30,7 +30,9 @@ def trust(
         return
     held = read_dotenv()
     if not held.raw:
-        raise BadInput(f"{FILE}: there is none in this folder that can be read; write one, or go to its folder")
+        raise BadInput(
+            f"{FILE}: there is none in this folder that can be read; write one, or go to its folder"
+        )
     _show_places(held, aside=False)
     remember_answer(file, held.raw, trusted=True)
     say(f"{FILE} is trusted as it is now")
@@ -39,7 +41,9 @@ def trust(
 def read_dotenv_and_ask() -> DotEnv:
     """Return what the `.env` file sets; ask once whether it is trusted, where somebody sits at the terminal."""
     held = read_dotenv()
-    needs_none = {"trust", "--help", "--version"} & set(sys.argv[1:]) or "_TRIBUNAL_COMPLETE" in os.environ
+    needs_none = {"trust", "--help", "--version"} & set(
+        sys.argv[1:]
+    ) or "_TRIBUNAL_COMPLETE" in os.environ
     is_asked = is_watched(aside=True) and sys.stdin and sys.stdin.isatty() and not needs_none
     if held.is_trusted is not None or not held.places or not is_asked:
         return held
@@ -55,7 +59,10 @@ def read_dotenv_and_ask() -> DotEnv:
 
 def _show_places(held: DotEnv, *, aside: bool) -> None:
     """Print the lines that a trusted file puts in force."""
-    say(f"{Path.cwd() / FILE} sets:" if held.places else f"{FILE} sets nothing that needs trust", aside=aside)
+    say(
+        f"{Path.cwd() / FILE} sets:" if held.places else f"{FILE} sets nothing that needs trust",
+        aside=aside,
+    )
     for name, value in held.places.items():
         is_secret = name.endswith(("KEY", "TOKEN", "PASSWORD", "SECRET"))
         shown = "…" if is_secret else re.sub(r"//[^/@\s]*@", "//…@", value)

@@ -18,7 +18,13 @@ from tribunal.eval.datasets.table_files import find_table_files, remove_copies
 from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.run_file import describe_run
-from tribunal.eval.runs.tables import GROWING, GrowingTable, check_format, report_unwritten_table, write_parquet_table
+from tribunal.eval.runs.tables import (
+    GROWING,
+    GrowingTable,
+    check_format,
+    report_unwritten_table,
+    write_parquet_table,
+)
 from tribunal.graphs import load_own
 from tribunal.process.files import put_in_place
 from tribunal.runner.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
@@ -44,7 +50,9 @@ class BatchOutput(NamedTuple):
     @property
     def is_folder(self) -> bool:
         """Tell whether OUT is a folder, for Parquet parts as they come: it ends in a slash, or is a local folder."""
-        return str(self).endswith("/") or (self.place.local_path is not None and self.place.local_path.is_dir())
+        return str(self).endswith("/") or (
+            self.place.local_path is not None and self.place.local_path.is_dir()
+        )
 
     @property
     def kept_in(self) -> str:
@@ -64,15 +72,23 @@ class BatchOutput(NamedTuple):
         if self.place.is_same(given):
             raise BadInput(f"out: {self}: is the input; give another file")
         if self.place.is_beneath(given):
-            raise BadInput(f"out: {self}: lies in the input's folder, and would be read as input; give another")
+            raise BadInput(
+                f"out: {self}: lies in the input's folder, and would be read as input; give another"
+            )
         if given.local_path is not None and parse_location(self.folder).is_beneath(given):
             raise BadInput(f"run-folder: {self.folder}: lies in the input's folder; give another")
         if self.is_folder:
             return
         check_format(Path(self.place.name))
-        taken = self._object_exists() if self.place.local_path is None else self.place.local_path.is_file()
+        taken = (
+            self._object_exists()
+            if self.place.local_path is None
+            else self.place.local_path.is_file()
+        )
         if taken and not self.folder.exists():
-            raise BadInput(f"out: {self}: is there already, and no batch has written it; give another file")
+            raise BadInput(
+                f"out: {self}: is there already, and no batch has written it; give another file"
+            )
 
     def _object_exists(self) -> bool:
         """Return whether the store has an object of this name."""
@@ -81,9 +97,13 @@ class BatchOutput(NamedTuple):
         try:
             found = self.place.file_info()
             if found.type == FileType.NotFound and (bucket := self.place.bucket()) is not None:
-                with suppress(Unreachable):  # whoever may write an object may not always look at its bucket
+                with suppress(
+                    Unreachable
+                ):  # whoever may write an object may not always look at its bucket
                     if bucket.file_info().type == FileType.NotFound:
-                        raise BadInput(f"out: {self}: there is no bucket {bucket.path!r}; make it, or give another")
+                        raise BadInput(
+                            f"out: {self}: there is no bucket {bucket.path!r}; make it, or give another"
+                        )
         except Unreachable as error:
             raise BadInput(f"out: {error}") from None
         if found.type == FileType.Directory:
@@ -164,7 +184,8 @@ def batch(
     Raises:
         BadInput: the file, a setting or the output is wrong. No result is lost.
     """
-    place, output = parse_location(posts), find_output(out, run_folder)
+    place = parse_location(posts)
+    output = find_output(out, run_folder)
     output.check_output(place)
     in_parts = output.is_folder
     if in_parts:
@@ -176,7 +197,8 @@ def batch(
         ):
             if asked:
                 raise BadInput(f"{name}: can't be had with a folder as OUT ({output}); give a file")
-    folder, copies = output.folder, output.folder / "input"
+    folder = output.folder
+    copies = output.folder / "input"
     load_own(graph)
     context = context_from(dict(settings))
     refuse_unused_settings(graph, context)
@@ -188,19 +210,30 @@ def batch(
 
     dataset.fetch_images()
     plan = dataset.plan(tell=tell)
-    data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
+    data = {
+        "name": "table",
+        "files": [tables.name],
+        "sha256": dataset.fingerprint,
+        "columns": dict(columns or {}),
+    }
     held = describe_run(graph, data, {}, 1, plan, context)
     from tribunal.docket.run_config import config_of_run
 
-    job = RunJob(graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name))
+    job = RunJob(
+        graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name)
+    )
 
     parts = (
-        PartsFolder(output.place, folder, dataset, len(plan), grows=options.engine.name == "embedded")
+        PartsFolder(
+            output.place, folder, dataset, len(plan), grows=options.engine.name == "embedded"
+        )
         if in_parts
         else None
     )
 
-    suffix, rows, watched = output.place.suffix.casefold(), None, options
+    suffix = output.place.suffix.casefold()
+    rows = None
+    watched = options
     if suffix in GROWING and parts is None:
         rows = GrowingTable(folder, suffix, dataset, len(plan))
         watched = replace(options, watch=rows.watching(options.watch))
@@ -218,7 +251,16 @@ def batch(
         if not tally.stopped:
             remove_copies(copies)
 
-    return carry_out_run(job, folder, held, write, watched, warnings=plan.warnings, reviewed=parts is None, parts=parts)
+    return carry_out_run(
+        job,
+        folder,
+        held,
+        write,
+        watched,
+        warnings=plan.warnings,
+        reviewed=parts is None,
+        parts=parts,
+    )
 
 
 def _tell_written(output: BatchOutput, tally: RunTally, options: RunOptions, count: int) -> None:

@@ -139,10 +139,14 @@ def choose_posts(wanted: Evaluation, run: ProtocolRun, graph: str | None) -> Cho
         graph: refuses the settings that it doesn't use; None: no graph runs.
     """
     own = ("split", "columns", "labels", "samples", "balance")
-    wanted = wanted.model_copy(update={name: getattr(wanted, name) or getattr(run.part, name) for name in own})
+    wanted = wanted.model_copy(
+        update={name: getattr(wanted, name) or getattr(run.part, name) for name in own}
+    )
     if wanted.gold == "none":
         if not any(find_dataset(name).mapped for name in run.dataset.split(PLUS)):
-            raise BadInput(f"--unlabelled works only with tables (--dataset table), not with {run.dataset}; remove it")
+            raise BadInput(
+                f"--unlabelled works only with tables (--dataset table), not with {run.dataset}; remove it"
+            )
         wanted = wanted.model_copy(update={"columns": {**wanted.columns, "label": ""}})
     dataset = open_datasets(
         run.dataset,
@@ -191,14 +195,19 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     budgets = None
     if budget_from is not None:
         budgets = tokens_by_post(budget_from)
-        if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
-            raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
+        lost = next((sample.id for sample in plan if sample.id not in budgets), None)
+        if lost:
+            raise BadInput(
+                f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them"
+            )
         sha = hashlib.sha256(json.dumps(budgets, sort_keys=True).encode()).hexdigest()[:16]
         sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": sha}
     held = describe_run(run.graph, data, sampling, run.repeats, plan, context)
     held["protocol"] = run.note
     whole = sum(run.sample.quotas.values()) if run.sample else 0
-    if run.note is not None and sampling["samples"] is None and len(plan) < whole:  # fewer posts than the paper took
+    if (
+        run.note is not None and sampling["samples"] is None and len(plan) < whole
+    ):  # fewer posts than the paper took
         departures = {**run.note["departures"], "samples": {"paper": whole, "run": len(plan)}}
         held["protocol"] = {**run.note, "departures": departures}
     held["cluster"] = dataset.cluster
@@ -207,7 +216,10 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     job = RunJob(run.graph, context, plan, len(plan), run.repeats, budgets=budgets)
     warnings = (*run.warnings, *plan.warnings)
     if run.note is not None and dataset.extras:
-        warnings = (f"extras: posts are shown with their {dataset.extras}, which the paper didn't show", *warnings)
+        warnings = (
+            f"extras: posts are shown with their {dataset.extras}, which the paper didn't show",
+            *warnings,
+        )
     return PreparedRun(job, dataset, plan, held, warnings)
 
 
@@ -252,7 +264,11 @@ CACHE = "cache.sqlite"  # in the folder that holds the runs' own
 def name_folder(text: str, longest: int) -> str:
     """Return a text in letters that any file system takes, with a hash where they don't tell it from others."""
     name = re.sub(r"[^\w.=+-]+", "-", text, flags=re.ASCII)[:longest]
-    return name if name == re.sub("[:/]", "-", text) else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return (
+        name
+        if name == re.sub("[:/]", "-", text)
+        else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    )
 
 
 def fit_to_graph(evaluation: Evaluation, own: Collection[str]) -> tuple[Evaluation, dict[str, str]]:
@@ -271,7 +287,9 @@ def fit_to_graph(evaluation: Evaluation, own: Collection[str]) -> tuple[Evaluati
     for name, refusal in unused.items():
         if name in own or not setting_is_named(evaluation.settings, name):
             raise BadInput(refusal)
-    return evaluation.model_copy(update={"settings": leave_out_settings(evaluation.settings, unused)}), unused
+    return evaluation.model_copy(
+        update={"settings": leave_out_settings(evaluation.settings, unused)}
+    ), unused
 
 
 def refuse_if_none_uses(unused: Sequence[Mapping[str, str]]) -> None:
@@ -295,15 +313,24 @@ def run_series(
         The state of each run, by its name. The last one may have been stopped, and those after it weren't begun.
     """
     done: list[tuple[str, RunTally]] = []
-    limits, prices = options.limits, options.prices
+    limits = options.limits
+    prices = options.prices
     limits.check_prices(prices)
     spent = {name: total_spending(out / name, prices) for name, _ in evaluations} if limits else {}
-    shared = nullcontext() if options.engine.name == "embedded" else load_ray_engine().share_cluster()
+    shared = (
+        nullcontext() if options.engine.name == "embedded" else load_ray_engine().share_cluster()
+    )
     with shared:
         for number, (name, evaluation) in enumerate(evaluations, start=1):
-            elsewhere = reduce(Spending.add, (each for of, each in spent.items() if of != name), NO_SPENDING)
+            elsewhere = reduce(
+                Spending.add, (each for of, each in spent.items() if of != name), NO_SPENDING
+            )
             announce(f"{number} of {len(evaluations)}: {name}")
-            tally = evaluate(evaluation, out / name, replace(options, limits=replace(limits, elsewhere=elsewhere)))
+            tally = evaluate(
+                evaluation,
+                out / name,
+                replace(options, limits=replace(limits, elsewhere=elsewhere)),
+            )
             if limits:
                 spent[name] = total_spending(out / name, prices)
             done.append((name, tally))

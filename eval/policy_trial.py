@@ -51,7 +51,9 @@ class PolicyTrial:
 
 
 @keep_files_read()
-def plan_trial(policy: str, on: Path, folder: Path, *, graph: str | None, settings: Mapping[str, Any]) -> PolicyTrial:
+def plan_trial(
+    policy: str, on: Path, folder: Path, *, graph: str | None, settings: Mapping[str, Any]
+) -> PolicyTrial:
     """Return what the trial of a policy takes, before any money is spent.
 
     Args:
@@ -68,11 +70,18 @@ def plan_trial(policy: str, on: Path, folder: Path, *, graph: str | None, settin
     dataset = open_dataset("table", on)
     plan = choose_samples(dataset)
     done = {start.place for start in read_line_starts(folder / RESULTS)}
-    graphs, calls, left, known = set[str](), 0, 0, True
+    graphs = set[str]()
+    calls = 0
+    left = 0
+    known = True
     for place, sample in enumerate(plan):
-        if sample.gold is None or (lost := next((name for name in _WANTED if name not in sample.fields), None)):
+        if sample.gold is None or (
+            lost := next((name for name in _WANTED if name not in sample.fields), None)
+        ):
             lost = "label" if sample.gold is None else lost
-            raise BadInput(f"on: {on}: has no column {lost}; give what tribunal review export has written")
+            raise BadInput(
+                f"on: {on}: has no column {lost}; give what tribunal review export has written"
+            )
         graphs.add(str(sample.fields.get("graph")))
         if place not in done:
             left += 1
@@ -83,7 +92,9 @@ def plan_trial(policy: str, on: Path, folder: Path, *, graph: str | None, settin
     chosen = graph or (own if own in GRAPHS or own in names("tribunal.graphs") else "tribunal")
     load_own(chosen)
     refuse_unused_settings(chosen, context)
-    return PolicyTrial(dataset, plan, context, chosen, folder, len(plan), left, calls if known else None)
+    return PolicyTrial(
+        dataset, plan, context, chosen, folder, len(plan), left, calls if known else None
+    )
 
 
 def try_policy(trial: PolicyTrial, options: RunOptions = AS_USUAL) -> RunTally:
@@ -94,8 +105,14 @@ def try_policy(trial: PolicyTrial, options: RunOptions = AS_USUAL) -> RunTally:
     Raises:
         BadInput: a setting or the folder is wrong. No result is lost.
     """
-    dataset, plan, folder = trial.dataset, trial.plan, trial.folder
-    data = {"name": "table", "files": [path.name for path in dataset.files], "sha256": dataset.fingerprint}
+    dataset = trial.dataset
+    plan = trial.plan
+    folder = trial.folder
+    data = {
+        "name": "table",
+        "files": [path.name for path in dataset.files],
+        "sha256": dataset.fingerprint,
+    }
     held = describe_run(trial.graph, data, {}, 1, plan, trial.context)
     job = RunJob(trial.graph, trial.context, plan, len(plan))
 
@@ -135,7 +152,8 @@ def compare_with_decisions(folder: Path) -> JSON:
     by_clause: dict[str, Counter[str]] = {}
     listed: list[JSON] = []
     for offset, result in read_results(folder):
-        fields, decided = result.fields, result.outcome == "verdict"
+        fields = result.fields
+        decided = result.outcome == "verdict"
         then[tuple(str(fields.get(name) or "unknown") for name in _OF_CASES)] += 1
         outcomes[result.outcome] += 1
         counts["rehearsed"] += result.rehearsed
@@ -144,7 +162,8 @@ def compare_with_decisions(folder: Path) -> JSON:
         before = str(fields.get("court_category" if decided_then else "court_outcome") or "unknown")
         now = str(result.category if decided else result.outcome)
         people = result.gold is not None and result.gold.positive
-        was, is_now = str(fields.get("court_hateful")).casefold() == "true", bool(result.hateful)
+        was = str(fields.get("court_hateful")).casefold() == "true"
+        is_now = bool(result.hateful)
         effect: dict[str, int] = {}
         if decided_then and decided and result.gold is not None:
             effect = {
@@ -157,7 +176,11 @@ def compare_with_decisions(folder: Path) -> JSON:
                 "put_wrong": was == people != is_now,
             }
         counts.update(effect)
-        clauses_then = [each.strip() for each in str(fields.get("court_clause") or "").split(",") if each.strip()]
+        clauses_then = [
+            each.strip()
+            for each in str(fields.get("court_clause") or "").split(",")
+            if each.strip()
+        ]
         for clause in dict.fromkeys((*clauses_then, *result.clauses)):
             counted = by_clause.setdefault(clause, Counter())
             counted["then"] += clause in clauses_then
@@ -201,11 +224,16 @@ def compare_with_decisions(folder: Path) -> JSON:
         "rehearsed": counts["rehearsed"],
         "no_verdict_then": counts["none_before"],
         "compared": compared,
-        "then": [{**dict(zip(_OF_CASES, key, strict=True)), "posts": number} for key, number in then.most_common()],
+        "then": [
+            {**dict(zip(_OF_CASES, key, strict=True)), "posts": number}
+            for key, number in then.most_common()
+        ],
         **shares,
         "put_right": counts["put_right"],
         "put_wrong": counts["put_wrong"],
-        "moves": [{"from": old, "to": new, "posts": number} for (old, new), number in moves.most_common()],
+        "moves": [
+            {"from": old, "to": new, "posts": number} for (old, new), number in moves.most_common()
+        ],
         "by_clause": [
             {"clause": clause, **{name: counted[name] for name in ("then", "now", *_OF_CLAUSE)}}
             for clause, counted in sorted(by_clause.items())

@@ -31,7 +31,8 @@ from tribunal.settings.contents import keep_files_read
 from tribunal.settings.context import Context
 
 SETTINGS = ("scheme", "policy")  # other settings belong to a graph
-_IDS, _LABELS = ("id", "post_id"), ("category", "label", "prediction")
+_IDS = ("id", "post_id")
+_LABELS = ("category", "label", "prediction")
 _NO_EXPLANATION = "The file of predictions gives no explanation."
 
 
@@ -44,7 +45,9 @@ class Prediction(NamedTuple):
 
 
 @keep_files_read()
-def import_predictions(wanted: Evaluation, file: Path, out: Path, options: RunOptions = AS_USUAL) -> RunTally:
+def import_predictions(
+    wanted: Evaluation, file: Path, out: Path, options: RunOptions = AS_USUAL
+) -> RunTally:
     """Write predictions as the results of a run, and measure them. A post without a prediction is a failure.
 
     Args:
@@ -74,8 +77,11 @@ def import_predictions(wanted: Evaluation, file: Path, out: Path, options: RunOp
     described |= {"protocol": None, "cluster": dataset.cluster}
 
     def write_record(sample: Sample) -> Record:
-        if (prediction := predictions.get(sample.id)) is None:
-            return record_of_unusable_post(sample, IMPORTED, context, f"{file.name} has no row of this post")
+        prediction = predictions.get(sample.id)
+        if prediction is None:
+            return record_of_unusable_post(
+                sample, IMPORTED, context, f"{file.name} has no row of this post"
+            )
         return record_of_prediction(sample, prediction, policy, context)
 
     async def write_results(journal: Journal, tally: RunTally) -> None:
@@ -83,7 +89,8 @@ def import_predictions(wanted: Evaluation, file: Path, out: Path, options: RunOp
         for start in read_line_starts(journal.path):
             done.add(start.place)
             tally.before += 1
-            if (result := summarize_result(start.line)) is not None:
+            result = summarize_result(start.line)
+            if result is not None:
                 tally.earlier.count_result(result, None)
         for place, sample in plan.posts_left(done.__contains__):
             record = write_record(sample)
@@ -95,8 +102,12 @@ def import_predictions(wanted: Evaluation, file: Path, out: Path, options: RunOp
         await journal.sync_to_disk()
 
     with lock_run_folder(out):
-        held, tally = begin_run(out, described), RunTally(total=len(plan))
-        for warning in (*plan.warnings, *_warn_of_unmatched_rows(file, len(ids), found, len(predictions))):
+        held = begin_run(out, described)
+        tally = RunTally(total=len(plan))
+        for warning in (
+            *plan.warnings,
+            *_warn_of_unmatched_rows(file, len(ids), found, len(predictions)),
+        ):
             options.warn(warning)
         try:
             with closing(Journal(out)) as journal:
@@ -133,9 +144,15 @@ def read_predictions(
     for row in read_rows(file, "--predictions", strict=True):
         id, column = _first_filled(row, _IDS)
         if not id:
-            raise row.error(f"{column}: is empty; give the id of the post") if column else row.missing_column("id")
+            raise (
+                row.error(f"{column}: is empty; give the id of the post")
+                if column
+                else row.missing_column("id")
+            )
         if id in rows:
-            raise row.error(f"{column} = {id!r}: row {rows[id]} is of the same post; leave one of them")
+            raise row.error(
+                f"{column} = {id!r}: row {rows[id]} is of the same post; leave one of them"
+            )
         rows[id] = row.number
         predictions[id] = Prediction(
             _label_of_row(row, numbers), _confidence_of_row(row), row.optional_text("explanation")
@@ -151,7 +168,11 @@ def _numbers_by_word(policy: Policy, scheme: Scheme, labels: Mapping[str, str]) 
     numbers = {category.name.casefold(): number for number, category in enumerate(categories)}
     numbers |= {str(number): number for number in range(len(categories))}
     if len(categories) == 2:
-        plain = PLAIN_LABELS if policy.task == "hate" else dict.fromkeys(YES, "hate") | dict.fromkeys(NO, "not")
+        plain = (
+            PLAIN_LABELS
+            if policy.task == "hate"
+            else dict.fromkeys(YES, "hate") | dict.fromkeys(NO, "not")
+        )
         numbers = {word: int(meaning == "hate") for word, meaning in plain.items()} | numbers
     for word, meaning in labels.items():
         if meaning.casefold() not in numbers:
@@ -181,7 +202,9 @@ def _label_of_row(row: TableRow, numbers: Mapping[str, int]) -> int:
         raise row.error(f"{column}: is empty; give a label, or remove the row")
     label = numbers.get(drop_decimal_point(value).casefold())
     if label is None:
-        raise row.value_error(column, value, f"a label of this scheme; use one of: {', '.join(numbers)}")
+        raise row.value_error(
+            column, value, f"a label of this scheme; use one of: {', '.join(numbers)}"
+        )
     return label
 
 
@@ -192,7 +215,9 @@ def _confidence_of_row(row: TableRow) -> float | None:
     return confidence
 
 
-def record_of_prediction(sample: Sample, prediction: Prediction, policy: Policy, context: Context) -> Record:
+def record_of_prediction(
+    sample: Sample, prediction: Prediction, policy: Policy, context: Context
+) -> Record:
     """Return the record of a post by its prediction."""
     hateful = policy.is_hate(context.scheme, prediction.label)
     explanation = prediction.explanation or _NO_EXPLANATION
@@ -217,7 +242,11 @@ def _warn_of_unmatched_rows(file: Path, posts: int, found: int, rows: int) -> li
     """Return warnings of posts without a prediction, and of predictions for other posts."""
     warnings = []
     if found < posts:
-        warnings.append(f"{file.name} has no row of {posts - found:,} of {posts:,} posts: each counts as a failure")
+        warnings.append(
+            f"{file.name} has no row of {posts - found:,} of {posts:,} posts: each counts as a failure"
+        )
     if found < rows:
-        warnings.append(f"{rows - found:,} of {rows:,} rows of {file.name} are of other posts, and were left out")
+        warnings.append(
+            f"{rows - found:,} of {rows:,} rows of {file.name} are of other posts, and were left out"
+        )
     return warnings

@@ -57,10 +57,14 @@ def make_recorded_model(endpoint: Endpoint) -> BaseChatModel:
         """Give the reference of a side; a side without one is left out, as a perspective that refuses is."""
         side = SIDE_BY_PERSPECTIVE.get(question.role.seat.removeprefix("perspective:"))
         if side is None:
-            raise ValueError(f"{question.role.seat}: speaks for neither side; name {' and '.join(SIDE_BY_PERSPECTIVE)}")
+            raise ValueError(
+                f"{question.role.seat}: speaks for neither side; name {' and '.join(SIDE_BY_PERSPECTIVE)}"
+            )
         reason = debate_on(question).references[side]
         names = question.form.model_json_schema()["properties"]["label"]["enum"]
-        return {"reason": reason, "label": names[0 if side == "hate" else 1]} if reason else _REFUSAL
+        return (
+            {"reason": reason, "label": names[0 if side == "hate" else 1]} if reason else _REFUSAL
+        )
 
     def open_debate(side: Stance) -> Callable[[Question], JSON]:
         return lambda question: {"argument": debate_on(question).openings[side]}
@@ -72,7 +76,9 @@ def make_recorded_model(endpoint: Endpoint) -> BaseChatModel:
             begin = said[:80]
             return {
                 "argument": said,
-                "stance": ("agree" if _AGREES.search(begin) and not _DISAGREES.search(begin) else "rebut"),
+                "stance": (
+                    "agree" if _AGREES.search(begin) and not _DISAGREES.search(begin) else "rebut"
+                ),
             }
 
         return answer

@@ -2,16 +2,33 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.pieces import Case, Context, Evidence, PostInput, Ruling, checked, court_judge, deep_trial, piece, receive
+from tribunal.pieces import (
+    Case,
+    Context,
+    Evidence,
+    PostInput,
+    Ruling,
+    checked,
+    court_judge,
+    deep_trial,
+    piece,
+    receive,
+)
 
-GLOSSARY = {"weeds": "Said of people, “weeds” is an old dehumanising image: unwanted, and to be rooted out."}
+GLOSSARY = {
+    "weeds": "Said of people, “weeds” is an old dehumanising image: unwanted, and to be rooted out."
+}
 
 
 @piece(needs=["post"], writes=["evidence"])
 async def look_up(state: Case) -> Case:
     """Return the glossary's entries for words of the post."""
     found = [word for word in GLOSSARY if word in state["post"]["text"].casefold()]
-    return {"evidence": [Evidence.of(f"G{n}", GLOSSARY[w], "supports", w) for n, w in enumerate(found, start=1)]}
+    return {
+        "evidence": [
+            Evidence.of(f"G{n}", GLOSSARY[w], "supports", w) for n, w in enumerate(found, start=1)
+        ]
+    }
 
 
 builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)

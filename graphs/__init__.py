@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.plugins import find_regular_package, list_known_names, load_all, module_object_of, names, plugin
+from tribunal.plugins import (
+    find_regular_package,
+    list_known_names,
+    load_all,
+    module_object_of,
+    names,
+    plugin,
+)
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.systems import note_place, system_of
 
@@ -51,7 +58,9 @@ def draw_graph(name: str) -> str:
     return str(graph(name).get_graph(xray=1).draw_mermaid())
 
 
-def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Context, PostInput, Ruling]:
+def graph(
+    name: str, *, untrusted: bool = False
+) -> CompiledStateGraph[Case, Context, PostInput, Ruling]:
     """Return a compiled graph. Type checkers don't know a custom graph's state if it isn't `Case`.
 
     Args:
@@ -67,7 +76,9 @@ def graph(name: str, *, untrusted: bool = False) -> CompiledStateGraph[Case, Con
 
         return untrusted_input(graph(name))
     if name in GRAPHS:
-        compiled: CompiledStateGraph[Case, Context, PostInput, Ruling] = import_module(f"tribunal.graphs.{name}").graph
+        compiled: CompiledStateGraph[Case, Context, PostInput, Ruling] = import_module(
+            f"tribunal.graphs.{name}"
+        ).graph
         return compiled
     found: Any
     if _is_file(name):
@@ -164,7 +175,10 @@ def code_of(name: str) -> dict[str, Path]:
     origin = Path(spec.origin)
     if origin.name != "__init__.py":
         return {origin.name: origin}
-    return {f"{top}/{path.relative_to(origin.parent).as_posix()}": path for path in sorted(origin.parent.rglob("*.py"))}
+    return {
+        f"{top}/{path.relative_to(origin.parent).as_posix()}": path
+        for path in sorted(origin.parent.rglob("*.py"))
+    }
 
 
 def _is_file(name: str) -> bool:
@@ -175,7 +189,9 @@ def _no_graph(name: str) -> BadInput:
     near = suggest_name(name, [*GRAPHS, *names("tribunal.graphs")])
     there = f"{near} The" if near else "the"
     known = list_known_names(GRAPHS, "tribunal.graphs")
-    return BadInput(f"graph: {name!r}: there is none; {there} graphs are {known}, a file.py:graph, or a module:graph")
+    return BadInput(
+        f"graph: {name!r}: there is none; {there} graphs are {known}, a file.py:graph, or a module:graph"
+    )
 
 
 def _existing_file(name: str) -> Path:

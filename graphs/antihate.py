@@ -16,7 +16,9 @@ builder.add_node("conclude", decide_by_evidence)
 builder.add_node("answer", answer_zero_shot)
 builder.add_edge("receive", "begin")
 builder.add_conditional_edges(
-    "begin", to_research, {"with knowledge": "research", "mode no-knowledge": "conclude", "mode zero-shot": "answer"}
+    "begin",
+    to_research,
+    {"with knowledge": "research", "mode no-knowledge": "conclude", "mode zero-shot": "answer"},
 )
 builder.add_edge("research", "conclude")
 builder.add_edge("conclude", END)

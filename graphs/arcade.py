@@ -17,9 +17,13 @@ builder.add_node("fast_track", fast_track)
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge_debate)
 builder.add_edge("receive", "gatekeeper")
-builder.add_conditional_edges("gatekeeper", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})
+builder.add_conditional_edges(
+    "gatekeeper", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"}
+)
 builder.add_edge("fast_track", "judge")
-builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
+builder.add_conditional_edges(
+    "deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END}
+)
 builder.add_edge("judge", END)
 
 graph = checked(builder).compile(name="ARCADE court")

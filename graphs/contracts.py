@@ -136,10 +136,14 @@ def piece(
             channel that it doesn't declare, or something that holds no channels.
     """
     writes = tuple(writes)
-    answer = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
+    answer = (
+        ("messages",) if "outcome" in writes else ()
+    )  # an outcome answers the message that the post came in
     check_heeded("piece", heeds := tuple(heeds))
     asked = tuple(seat.partition(":")[0] for seat in seats)
-    contract = Contract(tuple(needs), tuple(uses), writes, letter, (*besides, *answer), heeds, asked)
+    contract = Contract(
+        tuple(needs), tuple(uses), writes, letter, (*besides, *answer), heeds, asked
+    )
 
     def declare(node: Piece) -> Piece:
         kept: Any = node
@@ -167,7 +171,11 @@ def _hold_node(node: Callable[..., Any], contract: Contract) -> Callable[..., An
     """Return the node, wrapped so that its result is checked against its contract."""
     name = getattr(node, "__name__", type(node).__name__)
     call = getattr(node, "__call__", None)  # noqa: B004
-    if isinstance(node, NodeFunction) or inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(call):
+    if (
+        isinstance(node, NodeFunction)
+        or inspect.iscoroutinefunction(node)
+        or inspect.iscoroutinefunction(call)
+    ):
 
         @functools.wraps(node)
         async def call_and_check(*given: Any, **named: Any) -> Any:
@@ -191,12 +199,15 @@ def _check_returned(name: str, contract: Contract, returned: Any) -> Any:
     for each in returned if isinstance(returned, list | tuple) else [returned]:
         update = each.update if isinstance(each, Command) else each
         if not isinstance(update, Mapping | None):
-            raise WrongComposition(f"{name}: returned {type(update).__name__}; return a dict of channels", name)
+            raise WrongComposition(
+                f"{name}: returned {type(update).__name__}; return a dict of channels", name
+            )
         for channel in update or ():
             if channel not in (*contract.writes, *contract.besides, *LOG):
                 near = suggest_name(str(channel), contract.writes) or "add it to writes"
                 raise WrongComposition(
-                    f"{name}: returned the channel {channel!r}, which it doesn't declare; {near}", str(channel)
+                    f"{name}: returned the channel {channel!r}, which it doesn't declare; {near}",
+                    str(channel),
                 )
     return returned
 
@@ -213,7 +224,8 @@ def contract_of(node: object, name: str = "") -> Contract:
     """
     functions = [node, getattr(node, "afunc", None), getattr(node, "func", None)]
     for each in functions:  # `received_by` makes variants of `receive`, which they wrap
-        if inner := getattr(each, "__wrapped__", None):
+        inner = getattr(each, "__wrapped__", None)
+        if inner:
             functions.append(inner)
     for known, contract in reversed(_own):
         if any(known is each for each in functions):
@@ -221,9 +233,16 @@ def contract_of(node: object, name: str = "") -> Contract:
     for place, contract in PIECES.items():
         module, _, member = f"tribunal.{place}".partition(":")
         # Whoever uses a piece of ours has imported it.
-        if module in sys.modules and any(getattr(sys.modules[module], member) is each for each in functions):
+        if module in sys.modules and any(
+            getattr(sys.modules[module], member) is each for each in functions
+        ):
             return contract
-    name = name or getattr(node, "__name__", None) or getattr(node, "name", None) or type(node).__name__
+    name = (
+        name
+        or getattr(node, "__name__", None)
+        or getattr(node, "name", None)
+        or type(node).__name__
+    )
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
 
 
@@ -241,22 +260,33 @@ def checked(
             nothing gives an outcome.
     """
     contracts = {name: contract_of(spec.runnable, name) for name, spec in builder.nodes.items()}
-    ours, theirs = _reducers(StateGraph(Case)), _reducers(builder)
+    ours = _reducers(StateGraph(Case))
+    theirs = _reducers(builder)
     letters: dict[str, str] = {}
     for name, contract in contracts.items():
         for channel in dict.fromkeys((*contract.needs, *contract.uses, *contract.writes)):
             if channel not in theirs:
                 near = suggest_name(channel, theirs)
                 hint = f"; {near}" if near else ""
-                raise WrongComposition(f"{name}: its channel {channel!r} is not in the graph's state{hint}", channel)
-            if theirs[channel] != ours.get(channel, theirs[channel]) and channel not in contract.uses:
                 raise WrongComposition(
-                    f"{name}: the graph's state merges the channel {channel!r} otherwise than `Case`", channel
+                    f"{name}: its channel {channel!r} is not in the graph's state{hint}", channel
                 )
-        written = {channel for each in _nodes_before(builder, name) for channel in contracts[each].writes}
-        if unwritten := next((channel for channel in contract.needs if channel not in written), None):
+            if (
+                theirs[channel] != ours.get(channel, theirs[channel])
+                and channel not in contract.uses
+            ):
+                raise WrongComposition(
+                    f"{name}: the graph's state merges the channel {channel!r} otherwise than `Case`",
+                    channel,
+                )
+        written = {
+            channel for each in _nodes_before(builder, name) for channel in contracts[each].writes
+        }
+        unwritten = next((channel for channel in contract.needs if channel not in written), None)
+        if unwritten:
             raise WrongComposition(
-                f"{name}: needs the channel {unwritten!r}, which nothing before it writes", unwritten
+                f"{name}: needs the channel {unwritten!r}, which nothing before it writes",
+                unwritten,
             )
         if contract.letter and (other := letters.setdefault(contract.letter, name)) != name:
             raise WrongComposition(
@@ -265,7 +295,9 @@ def checked(
                 "evidence",
             )
     if not any("outcome" in contract.writes for contract in contracts.values()):
-        raise WrongComposition("no piece writes the channel 'outcome', in which a case ends", "outcome")
+        raise WrongComposition(
+            "no piece writes the channel 'outcome', in which a case ends", "outcome"
+        )
     apply_derived_settings(builder, contracts)
     return builder
 
@@ -283,7 +315,9 @@ def _nodes_before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str
     steps |= {(start, end) for start, spec in builder.nodes.items() for end in spec.ends or ()}
     for start, branches in builder.branches.items():
         for branch in branches.values():
-            steps |= {(start, end) for end in (branch.ends.values() if branch.ends else builder.nodes)}
+            steps |= {
+                (start, end) for end in (branch.ends.values() if branch.ends else builder.nodes)
+            }
     found: set[str] = set()
     fresh = {name}
     while fresh:

@@ -40,7 +40,9 @@ builder.add_edge(START, "call_round")
 builder.add_conditional_edges("call_round", to_views, {"each at once": "view", "budget spent": END})
 builder.add_edge("view", "compare")
 builder.add_conditional_edges(
-    "compare", to_control, {"answers differ": "score", "with reflection": "reflect", "all agree, or too few": END}
+    "compare",
+    to_control,
+    {"answers differ": "score", "with reflection": "reflect", "all agree, or too few": END},
 )
 builder.add_edge("score", "select")
 builder.add_edge("reflect", "select")

@@ -28,14 +28,18 @@ builder.add_node("rest", rest_case)
 builder.add_node("dismiss", dismiss_case)
 builder.add_edge(START, "investigate")
 builder.add_conditional_edges(
-    "investigate", to_defence_or_dismissal, {"a cue": "defend", "no cue": "dismiss", "no answer": END}
+    "investigate",
+    to_defence_or_dismissal,
+    {"a cue": "defend", "no cue": "dismiss", "no answer": END},
 )
 builder.add_conditional_edges(
     "defend",
     to_prosecution_or_rest,
     {"next round": "prosecute", "no cue in dispute": "rest", "K rounds done": END},
 )
-builder.add_conditional_edges("prosecute", to_defence_or_rest, {"argued": "defend", "no cue in dispute": "rest"})
+builder.add_conditional_edges(
+    "prosecute", to_defence_or_rest, {"argued": "defend", "no cue in dispute": "rest"}
+)
 builder.add_edge("rest", END)
 builder.add_edge("dismiss", END)
 

@@ -50,7 +50,9 @@ class Contract:
     node: str = ""
 
 
-def apply_derived_settings(builder: StateGraph[Any, Any, Any, Any], contracts: Mapping[str, Contract]) -> None:
+def apply_derived_settings(
+    builder: StateGraph[Any, Any, Any, Any], contracts: Mapping[str, Contract]
+) -> None:
     """Give a builder the settings that its pieces heed, as its context schema and in its `receive`.
 
     A context schema that isn't ours stays. So does the class of one of our own graphs.
@@ -76,13 +78,20 @@ def apply_derived_settings(builder: StateGraph[Any, Any, Any, Any], contracts: M
             builder.nodes[name] = replace(builder.nodes[name], runnable=received_by(settings))
 
 
-def _derive(builder: Any, contracts: Mapping[str, Contract], graph: str, system: Any) -> type[EveryGraph]:
+def _derive(
+    builder: Any, contracts: Mapping[str, Contract], graph: str, system: Any
+) -> type[EveryGraph]:
     pieces = list(contracts.values())
     nodes = [*_known_nodes(builder, contracts)]
     modes = ("full", *dict.fromkeys(mode for each in pieces for mode in each.modes))
     heeding = {}
     for setting in Context.model_fields:
-        named = [name for node, contract in nodes if _heeds(node, contract, setting) for name in (node.top, node.drawn)]
+        named = [
+            name
+            for node, contract in nodes
+            if _heeds(node, contract, setting)
+            for name in (node.top, node.drawn)
+        ]
         if named:
             heeding[setting] = list(dict.fromkeys(named))
     if "review" not in heeding:
@@ -99,7 +108,9 @@ def _derive(builder: Any, contracts: Mapping[str, Contract], graph: str, system:
     )
 
 
-def _known_nodes(builder: Any, contracts: Mapping[str, Contract]) -> Iterator[tuple[GraphNode, Contract]]:
+def _known_nodes(
+    builder: Any, contracts: Mapping[str, Contract]
+) -> Iterator[tuple[GraphNode, Contract]]:
     """Yield each node, by the name under which our settings know it, with the contract of its piece."""
     for node in nodes_in(builder):
         contract = contracts[node.top]
@@ -111,7 +122,9 @@ def _heeds(node: GraphNode, contract: Contract, setting: str) -> bool:
     """Return whether a node of a composed graph reads a setting."""
     if contract.node:
         in_mode = setting == "mode" and bool(contract.modes) and node.drawn == node.top
-        return in_mode or (setting in contract.heeds and node_heeds(node, setting, DECLARED[setting].nodes))
+        return in_mode or (
+            setting in contract.heeds and node_heeds(node, setting, DECLARED[setting].nodes)
+        )
     if setting in EveryGraph.model_fields:
         decides = "outcome" in contract.writes and setting in _CERTAINTY
         return decides or (node.asks and not DECLARED[setting].nodes)

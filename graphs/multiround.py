@@ -12,7 +12,9 @@ builder = begin_graph("multiround", CaseState, CourtOutput)
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge_debate)
 builder.add_edge("receive", "deep_dive")
-builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
+builder.add_conditional_edges(
+    "deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END}
+)
 builder.add_edge("judge", END)
 
 graph = builder.compile(name="ARCADE deep dive")

@@ -19,7 +19,11 @@ builder.add_edge("open", "debate_round")
 builder.add_conditional_edges(
     "debate_round",
     to_next_round,
-    {"no agreement yet": "debate_round", "agreed, or K rounds done": "summarise", "too few left": END},
+    {
+        "no agreement yet": "debate_round",
+        "agreed, or K rounds done": "summarise",
+        "too few left": END,
+    },
 )
 builder.add_edge("summarise", END)
 

@@ -31,7 +31,9 @@ builder.add_conditional_edges(
 )
 builder.add_edge("perspectives", "heard")
 builder.add_conditional_edges(
-    "heard", to_debate_or_vote, {"stances taken": "debate", "mode without debate": "vote", "nobody heard": END}
+    "heard",
+    to_debate_or_vote,
+    {"stances taken": "debate", "mode without debate": "vote", "nobody heard": END},
 )
 builder.add_edge("debate", "judge")
 builder.add_edge("judge", END)

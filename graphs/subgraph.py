@@ -20,7 +20,9 @@ from langgraph.types import StateSnapshot
 
 from tribunal.nodes.channels import SENT_ALONE
 
-_NO_CHECKPOINT = "00000000-0000-0000-0000-000000000000"  # LangGraph finds none of this id, and begins anew
+_NO_CHECKPOINT = (
+    "00000000-0000-0000-0000-000000000000"  # LangGraph finds none of this id, and begins anew
+)
 _COORDINATES = {"thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"}
 
 
@@ -37,7 +39,9 @@ _Lookups = Generator[RunnableConfig, StateSnapshot, _Start]
 class Subgraph(CompiledStateGraph[Any, Any, Any, Any]):
     """A compiled graph for a node of another graph; called by itself, it keeps nothing."""
 
-    def stream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> Iterator[Any]:
+    def stream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> Iterator[Any]:
         """Run as `CompiledStateGraph.stream`, from the step that this call was at, or from the beginning."""
         graph = self if _can_keep_steps(input, config) else self.copy({"checkpointer": None})
         if graph is self:
@@ -45,12 +49,16 @@ class Subgraph(CompiledStateGraph[Any, Any, Any, Any]):
         with closing(cast("Any", super(Subgraph, graph).stream(input, config, **options))) as parts:
             yield from parts
 
-    async def astream(self, input: Any, config: RunnableConfig | None = None, **options: Any) -> AsyncIterator[Any]:
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **options: Any
+    ) -> AsyncIterator[Any]:
         """Run as `CompiledStateGraph.astream`, from the step that this call was at, or from the beginning."""
         graph = self if _can_keep_steps(input, config) else self.copy({"checkpointer": None})
         if graph is self:
             config = await self._afind_start(input, config)
-        async with aclosing(cast("Any", super(Subgraph, graph).astream(input, config, **options))) as parts:
+        async with aclosing(
+            cast("Any", super(Subgraph, graph).astream(input, config, **options))
+        ) as parts:
             async for part in parts:
                 yield part
 
@@ -68,7 +76,9 @@ class Subgraph(CompiledStateGraph[Any, Any, Any, Any]):
             self.update_state(start.edited, None, as_node="__copy__")
         return start.config
 
-    async def _afind_start(self, input: Any, config: RunnableConfig | None) -> RunnableConfig | None:
+    async def _afind_start(
+        self, input: Any, config: RunnableConfig | None
+    ) -> RunnableConfig | None:
         lookups = _look_for_start(input, config)
         try:
             wanted = next(lookups)
@@ -122,7 +132,8 @@ def _look_for_start(input: Any, config: RunnableConfig | None) -> _Lookups:
     place = _place_of(config)
     if not place.get("thread_id"):
         return _Start(config)
-    steps, edited = dict(place["checkpoint_map"]), None
+    steps = dict(place["checkpoint_map"])
+    edited = None
     parent = place["checkpoint_ns"].rpartition("|")[0]
     node = "|".join(part.partition(":")[0] for part in place["checkpoint_ns"].split("|"))
     for call in count():  # a node that is a function may call a subgraph several times
@@ -132,18 +143,26 @@ def _look_for_start(input: Any, config: RunnableConfig | None) -> _Lookups:
         if last.created_at is None:
             break
         begun_at_same_time = _parents_of(last).get(parent) == steps.get(parent)
-        if (chosen := steps.get(here)) and chosen != _NO_CHECKPOINT:
+        chosen = steps.get(here)
+        if chosen and chosen != _NO_CHECKPOINT:
             if chosen != _id_of(last):
                 step = yield RunnableConfig(configurable={**at_here, "checkpoint_id": chosen})
             begins_anew = not _knows_calls(step, input)
-            if not begins_anew and step is last and not begun_at_same_time and _source_of(last) in ("update", "fork"):
+            if (
+                not begins_anew
+                and step is last
+                and not begun_at_same_time
+                and _source_of(last) in ("update", "fork")
+            ):
                 # LangGraph would note a stop on the edited step itself, under the parent's old checkpoint, and a
                 # resume wouldn't find it. It saves a step of its own once the edited one isn't the last.
                 edited = RunnableConfig(configurable={**at_here, "checkpoint_id": chosen})
         else:
             begins_anew = not begun_at_same_time
         if begins_anew:
-            steps = {name: id for name, id in steps.items() if not f"{name}|".startswith(f"{here}|")}
+            steps = {
+                name: id for name, id in steps.items() if not f"{name}|".startswith(f"{here}|")
+            }
             steps[here] = _NO_CHECKPOINT
     return _Start({**(config or {}), "configurable": {**place, "checkpoint_map": steps}}, edited)
 
@@ -162,7 +181,10 @@ def _knows_calls(step: StateSnapshot, input: Any) -> bool:
     still names it when it comes to the subgraph again.
     """
     known = {call["id"] for call in step.values.get("calls", ())}
-    return all(call["id"] in known for call in (input.get("calls", ()) if isinstance(input, Mapping) else ()))
+    return all(
+        call["id"] in known
+        for call in (input.get("calls", ()) if isinstance(input, Mapping) else ())
+    )
 
 
 def _parents_of(step: StateSnapshot) -> dict[str, str]:

@@ -5,7 +5,12 @@ from langgraph.graph import END
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.outputs import DebateOutput
-from tribunal.nodes.peers.symmetric_debate import answer_as_agent, open_next_round, to_agents, vote_on_answers
+from tribunal.nodes.peers.symmetric_debate import (
+    answer_as_agent,
+    open_next_round,
+    to_agents,
+    vote_on_answers,
+)
 from tribunal.nodes.state import Views
 from tribunal.settings.names import MAX_ROUNDS
 
@@ -19,7 +24,12 @@ builder.add_edge("open", "next_round")
 builder.add_conditional_edges(
     "next_round",
     to_agents,
-    {"each at once": "speak", "round to close": "next_round", "K rounds done": "vote", "too few left": END},
+    {
+        "each at once": "speak",
+        "round to close": "next_round",
+        "K rounds done": "vote",
+        "too few left": END,
+    },
 )
 builder.add_edge("speak", "next_round")
 builder.add_edge("vote", END)

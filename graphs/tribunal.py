@@ -64,14 +64,18 @@ builder.add_edge("gatekeeper", "assign")
 builder.add_edge("web", "assign")
 builder.add_edge("perspectives", "assign")
 builder.add_edge("find_precedents", "assign")
-builder.add_conditional_edges("assign", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})
+builder.add_conditional_edges(
+    "assign", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"}
+)
 builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges(
     "deep_dive", to_judge, {"debated": "judge", "for review": "review", "dismissed or failed": END}
 )
 builder.add_conditional_edges("judge", to_review, {"for review": "review", "decided": END})
 builder.add_conditional_edges(
-    "review", to_retrial, {"sent back, no scan": "gatekeeper", "sent back": "assign", "decided": END}
+    "review",
+    to_retrial,
+    {"sent back, no scan": "gatekeeper", "sent back": "assign", "decided": END},
 )
 
 graph = checked(builder).compile(name="Hybrid court")

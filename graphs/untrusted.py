@@ -24,7 +24,9 @@ def untrusted_input(graph: Any) -> UntrustedGraph:
         BadInput: it isn't a compiled `StateGraph`.
     """
     if not isinstance(graph, CompiledStateGraph):
-        raise BadInput(f"graph: {type(graph).__name__}: is no compiled StateGraph; run it within tribunal.untrusted()")
+        raise BadInput(
+            f"graph: {type(graph).__name__}: is no compiled StateGraph; run it within tribunal.untrusted()"
+        )
     return UntrustedGraph(**vars(graph.copy()))
 
 

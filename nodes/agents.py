@@ -79,13 +79,21 @@ def _act_while_open(function: Node) -> Node:
         try:
             update = await function(state, *more, **injected)
             if update.get("outcome") and (names := stops_in_force(state, runtime)):
-                warnings += stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
-            return {**update, "warnings": [*update.get("warnings", ()), *warnings]} if warnings else update
+                warnings += stops_passed_by(
+                    names, [*state.get("warnings", ()), *update.get("warnings", ())]
+                )
+            return (
+                {**update, "warnings": [*update.get("warnings", ()), *warnings]}
+                if warnings
+                else update
+            )
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
         except ModelError as fault:
             stop_if_unanswered(fault)
-            by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
+            by_rules = was_rehearsed(
+                [*state.get("calls", ()), *fault.calls], state.get("warnings", ())
+            )
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
             return {**announce_outcome(state, outcome, runtime), **log_of_fault(fault)}
 
@@ -102,7 +110,8 @@ def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[...
         except (ModelError, BadInput):
             raise
         except (ValueError, TypeError, LookupError, AttributeError) as error:
-            if wrong := find_wrong_channel(state, channel_forms()):
+            wrong = find_wrong_channel(state, channel_forms())
+            if wrong:
                 raise WrongState(wrong[1]) from error
             raise
 
@@ -116,9 +125,13 @@ class NodeFunction(Runnable[Any, Any]):
     nodes that LangGraph makes of the function: one for `invoke`, one for `ainvoke`. LangGraph injects into both.
     """
 
-    def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]], *, asks_a_model: bool = False) -> None:
+    def __init__(
+        self, function: Callable[..., Coroutine[Any, Any, Any]], *, asks_a_model: bool = False
+    ) -> None:
         """Take the function, and whether it asks a model, so that `stops` may name it."""
-        functools.update_wrapper(self, function, updated=())  # a function that wraps another node has that one's fields
+        functools.update_wrapper(
+            self, function, updated=()
+        )  # a function that wraps another node has that one's fields
 
         @functools.wraps(function, updated=())
         def call(node: NodeFunction, *given: Any, **named: Any) -> Any:

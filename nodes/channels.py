@@ -47,7 +47,9 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
     try:
         return list({entry["id"]: entry for entry in (*held, *new)}.values()) if new else held
     except (TypeError, LookupError) as error:
-        raise WrongState(f"state: {str(new)[:80]!r}: is no list of entries, each of which has an id") from error
+        raise WrongState(
+            f"state: {str(new)[:80]!r}: is no list of entries, each of which has an id"
+        ) from error
 
 
 def union(held: list[str], new: list[str]) -> list[str]:
@@ -66,9 +68,12 @@ class Like:
 
     def __init__(self, form: Any, description: str) -> None:
         """Take the model, and the description of the channel."""
-        self.form, self.description = form, description
+        self.form = form
+        self.description = description
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JSON:
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JSON:
         """Return the model's schema."""
         return {**handler(TypeAdapter(self.form).core_schema), "description": self.description}
 
@@ -96,7 +101,9 @@ def read_as(form: Any, channel: str, value: Any) -> Any:
         raise WrongState(_describe_fault(channel, value, error)) from error
 
 
-def find_wrong_channel(state: Mapping[str, Any], forms: Mapping[str, Any]) -> tuple[str, str] | None:
+def find_wrong_channel(
+    state: Mapping[str, Any], forms: Mapping[str, Any]
+) -> tuple[str, str] | None:
     """Return the first channel whose form nodes can't read, and a line that names the problem.
 
     The outcome is left out: `nodes.verdict` checks it.
@@ -123,7 +130,9 @@ def _describe_fault(channel: str, value: Any, error: ValidationError | TypeError
 
 def plain_reason(message: str) -> str:
     """Return what pydantic says is wrong, without the words that only a programmer reads."""
-    return re.sub(r" or instance of \w+", "", message.removeprefix("Value error, ").removeprefix("Input "))
+    return re.sub(
+        r" or instance of \w+", "", message.removeprefix("Value error, ").removeprefix("Input ")
+    )
 
 
 _FORM = 'give {"type": "human", "content": "…"}'
@@ -148,7 +157,12 @@ def merge_messages(held: Any, new: Any) -> list[JSON]:
     except (ValueError, TypeError, KeyError, NotImplementedError) as error:
         raise BadInput(f"messages: {str(new)[:80]!r}: is no list of messages; {_FORM}") from error
     return [
-        wellformed_json({"type": each.type, **each.model_dump(mode="json", exclude_defaults=True, exclude_none=True)})
+        wellformed_json(
+            {
+                "type": each.type,
+                **each.model_dump(mode="json", exclude_defaults=True, exclude_none=True),
+            }
+        )
         for each in messages
     ]
 
@@ -161,14 +175,18 @@ def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
     """
     if not messages or messages[-1]["type"] != "human":
         return None
-    texts, images = [], []
+    texts = []
+    images = []
     for block in _blocks(messages[-1]["content"]):
-        if isinstance(text := block.get("text"), str):
+        text = block.get("text")
+        if isinstance(text, str):
             texts.append(text)
         elif image := _image_of(block):
             images.append(image)
         else:
-            raise BadInput(f"messages: {block.get('type')!r}: a post is text and an image; send nothing else")
+            raise BadInput(
+                f"messages: {block.get('type')!r}: a post is text and an image; send nothing else"
+            )
     if len(images) > 1:
         raise BadInput(f"messages: {len(images)} images: a post has one; send one")
     return MessagePost("\n".join(texts), images[0] if images else None)
@@ -183,7 +201,10 @@ def _blocks(content: str | list[str | JSON]) -> list[JSON]:
 def _image_of(block: JSON) -> str | None:
     """Return the address or the data URI of an image, in the forms of OpenAI, of LangChain and of LangChain.js."""
     match block:
-        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {"type": "image", "url": str(url)}:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {
+            "type": "image",
+            "url": str(url),
+        }:
             return url
     mime = block.get("mime_type", block.get("mimeType"))
     data = block.get("base64", block.get("data"))
@@ -199,11 +220,16 @@ def messages_taken_in(messages: Sequence[JSON], text: str, *, pictured: bool) ->
         return [*messages, {"type": "human", "id": str(uuid4()), "content": content}]
     last = messages[-1]
     if not isinstance(last["content"], str):
-        last = {**last, "content": [_IMAGE if _image_of(each) else each for each in _blocks(last["content"])]}
+        last = {
+            **last,
+            "content": [_IMAGE if _image_of(each) else each for each in _blocks(last["content"])],
+        }
     return [*messages[:-1], last]
 
 
-def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "", warnings: Iterable[str] = ()) -> JSON:
+def answer_message(
+    state: Mapping[str, Any], outcome: JSON, reviewed: str = "", warnings: Iterable[str] = ()
+) -> JSON:
     """Return the answer to the post's message, as an update of the state; nothing if the post came in none.
 
     A message has one answer: what is told later of the same post takes its place.
@@ -214,7 +240,9 @@ def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "", 
         reviewed: a person's decision about the outcome; it replaces the models' text.
         warnings: warnings of calls that aren't in the state yet.
     """
-    asked = next((each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None)
+    asked = next(
+        (each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None
+    )
     if asked is None:
         return {}
     head = "No verdict: a call failed"
@@ -230,4 +258,6 @@ def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "", 
         unfit = warnings_of_unfit_models(dict.fromkeys([*state.get("warnings", ()), *warnings]))
         below += [escape_markdown(each) for each in unfit]
     lines = [f"**{head}**", escape_markdown(outcome["explanation"]), *below]
-    return {"messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(lines)}]}
+    return {
+        "messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(lines)}]
+    }

@@ -25,8 +25,10 @@ def show_exhibits(state: CaseState, *, opinions: bool = True) -> SharedPrompt | 
         opinions: whether what the perspectives said belongs to it; a debate that has them as its references leaves
             them out.
     """
-    evidence, question = evidence_of(state), state.get("question")
-    heard, decided = opinions_of(state) if opinions else [], precedents_of(state)
+    evidence = evidence_of(state)
+    question = state.get("question")
+    heard = opinions_of(state) if opinions else []
+    decided = precedents_of(state)
     if not (evidence or heard or question or decided):
         return None
     material = {
@@ -69,12 +71,16 @@ _SPEAKS = {
 
 def _passage_entry(each: Evidence) -> Entry:
     fields = (("title", short_line(each.title)), ("address", each.url), ("passage", each.passage))
-    return Entry(ours("[{}] {}", each.id, _SPEAKS[each.stance]), [(name, text) for name, text in fields if text])
+    return Entry(
+        ours("[{}] {}", each.id, _SPEAKS[each.stance]),
+        [(name, text) for name, text in fields if text],
+    )
 
 
 def _opinion_entry(opinion: Opinion) -> Entry:
     stance = ours("hate") if opinion.stance == "hate" else ours("not hate")
-    title, reason = short_line(opinion.title), short_line(opinion.reason)
+    title = short_line(opinion.title)
+    reason = short_line(opinion.reason)
     fields = (("title", title), ("label", opinion.label_name), ("reason", reason))
     return Entry(ours("{}: {}", opinion.id, stance), fields)
 
@@ -90,9 +96,15 @@ def _precedent_entry(each: Precedent) -> Entry:
     """Return a decided case: what may hold of it is said in our words, and all that it says stands in fields."""
     holds = ours("")
     if not each.same_policy:
-        known = ours("; under an earlier policy") if each.policy_sha else ours("; its policy isn't known")
+        known = (
+            ours("; under an earlier policy")
+            if each.policy_sha
+            else ours("; its policy isn't known")
+        )
         holds = ours("{}, so it may not hold", known)
-    followed = ours("") if each.here else ours("; no category of this policy, so it can't be followed")
+    followed = (
+        ours("") if each.here else ours("; no category of this policy, so it can't be followed")
+    )
     fields = [
         ("post", _cut(each.text, _MOST_OF_A_POST)),
         ("decided", each.here or each.category),
@@ -117,7 +129,11 @@ def short_line(text: str) -> str:
 
 def find_citations(words: str) -> list[str]:
     """Return the ids that a text cites, such as [E1] or [E1, E2], each once."""
-    return list(dict.fromkeys(each.strip() for _, found in _CITING.findall(words) for each in found.split(",")))
+    return list(
+        dict.fromkeys(
+            each.strip() for _, found in _CITING.findall(words) for each in found.split(",")
+        )
+    )
 
 
 def _ids_held(state: CaseState) -> list[str]:
@@ -129,7 +145,9 @@ def cited_ids(state: CaseState, words: str) -> list[str]:
     return [each for each in find_citations(words) if each in _ids_held(state)]
 
 
-def strike_unknown_citations(state: CaseState, field: str, *, each: str = "", who: str = "model") -> Mend[Any]:
+def strike_unknown_citations(
+    state: CaseState, field: str, *, each: str = "", who: str = "model"
+) -> Mend[Any]:
     """Return a mender that strikes out citations of what the case doesn't hold: no passage, precedent or cue of it.
 
     Args:
@@ -157,13 +175,19 @@ def strike_unknown_citations(state: CaseState, field: str, *, each: str = "", wh
         left = _CITING.sub(keep_known, text).strip()
         if not left:
             listed = f"what is listed is {', '.join(held)}" if held else "there is none to cite"
-            raise ValueError(f"{field}: {unknown[0]!r} is cited, and is not listed in this case; {listed}")
-        warnings.append(f"the {who} cited {', '.join(unknown)}, which this case doesn't hold; that was struck out")
+            raise ValueError(
+                f"{field}: {unknown[0]!r} is cited, and is not listed in this case; {listed}"
+            )
+        warnings.append(
+            f"the {who} cited {', '.join(unknown)}, which this case doesn't hold; that was struck out"
+        )
         return part.model_copy(update={field: left})
 
     def mend(answer: Any, warnings: list[str]) -> Any:
         if not each:
             return strike(answer, warnings)
-        return answer.model_copy(update={each: [strike(part, warnings) for part in getattr(answer, each)]})
+        return answer.model_copy(
+            update={each: [strike(part, warnings) for part in getattr(answer, each)]}
+        )
 
     return mend

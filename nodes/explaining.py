@@ -12,12 +12,21 @@ from tribunal.models.role import Role
 from tribunal.nodes.forms import Form, Reason, same_form, text_bounds
 from tribunal.prompts.marks import Entry, Material, Ours, entries, operator_words, ours
 
-Decision = Literal["hate_speech", "against_rules", "stands", "not_yet_decided", "could_not_be_decided"]
-RESTRICTING: tuple[Decision, ...] = ("hate_speech", "against_rules")  # those that are against the post
+Decision = Literal[
+    "hate_speech", "against_rules", "stands", "not_yet_decided", "could_not_be_decided"
+]
+RESTRICTING: tuple[Decision, ...] = (
+    "hate_speech",
+    "against_rules",
+)  # those that are against the post
 MOST_GROUNDS = 8
 _SAID: dict[Decision, Ours] = {
-    "hate_speech": ours("It was decided that the post is hate speech, which the rules do not allow."),
-    "against_rules": ours("It was decided that the post is against the rules, for something else than hate speech."),
+    "hate_speech": ours(
+        "It was decided that the post is hate speech, which the rules do not allow."
+    ),
+    "against_rules": ours(
+        "It was decided that the post is against the rules, for something else than hate speech."
+    ),
     "stands": ours("It was decided that the post is not against the rules. It stands."),
     "not_yet_decided": ours("Nothing is decided yet. A person will look at the post."),
     "could_not_be_decided": ours(
@@ -54,7 +63,15 @@ class PlainForm(Form):
     category: Annotated[str, text_bounds(60)]
 
 
-EXPLAINER = Role("explainer", "explainer", "explained/plain", same_form(PlainForm), 0.0, system="explainer", final=True)
+EXPLAINER = Role(
+    "explainer",
+    "explainer",
+    "explained/plain",
+    same_form(PlainForm),
+    0.0,
+    system="explainer",
+    final=True,
+)
 
 
 def decision_in_words(decision: Decision) -> Ours:
@@ -82,14 +99,20 @@ def grounds_shown(grounds: Sequence[Ground]) -> Material | Literal[""]:
     """Return grounds as the model is shown them."""
     if not grounds:
         return ""
-    return entries("grounds", (Entry(ours("[{}]", each.id), list(fields_of(each))) for each in grounds))
+    return entries(
+        "grounds", (Entry(ours("[{}]", each.id), list(fields_of(each))) for each in grounds)
+    )
 
 
 def fields_of(ground: Ground) -> Iterator[tuple[str, str]]:
     """Yield the fields of a ground that the model is shown, by name."""
     for each in ground.quotes:
         yield "words", each
-    named = (("group", ground.group), ("characteristic", ground.characteristic), ("claim", ground.claim))
+    named = (
+        ("group", ground.group),
+        ("characteristic", ground.characteristic),
+        ("claim", ground.claim),
+    )
     for name, text in (*named, ("reason", ground.reason)):
         if text:
             yield name, text

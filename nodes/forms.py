@@ -28,7 +28,9 @@ Maker = Callable[[Policy, Scheme], type[Filled]]
 Mend = Callable[[Filled, list[str]], Filled]
 
 # Characters on the wire: a server with grammars stops a model there. What comes back longer is taken.
-GROUP, CLAIM, REASON = 120, 400, 1_200
+GROUP = 120
+CLAIM = 400
+REASON = 1_200
 MOST_CLAUSES = 3  # that decide a post
 
 _BEFORE_A_LABEL = ("", "label", "category", "answer", "type", "stance")
@@ -110,7 +112,9 @@ def _spellings(names: tuple[str, ...], numbered: bool) -> dict[str, str]:
     for number, name in enumerate(names):
         plain = _spelling(name)
         own.setdefault(plain, set()).add(name)
-        for form in (plain, f"{number}", f"{number}{plain}", f"{plain}{number}") if numbered else (plain,):
+        for form in (
+            (plain, f"{number}", f"{number}{plain}", f"{plain}{number}") if numbered else (plain,)
+        ):
             for before in _BEFORE_A_LABEL:
                 meant.setdefault(before + form, set()).add(name)
     # What a name itself is spelt like stands for no other.
@@ -118,14 +122,20 @@ def _spellings(names: tuple[str, ...], numbered: bool) -> dict[str, str]:
 
 
 def _spelling(name: str) -> str:
-    return "".join(character for character in unicodedata.normalize("NFKC", name).casefold() if character.isalnum())
+    return "".join(
+        character
+        for character in unicodedata.normalize("NFKC", name).casefold()
+        if character.isalnum()
+    )
 
 
 def clause_field(policy: Policy) -> dict[str, Any]:
     """Return the field of a cue's form for the clause that it breaks; no field if the policy numbers none."""
     if not policy.clauses:
         return {}
-    named: Any = Annotated[offer_names([each.id for each in policy.clauses]), BeforeValidator(_as_text)]
+    named: Any = Annotated[
+        offer_names([each.id for each in policy.clauses]), BeforeValidator(_as_text)
+    ]
     return {"clause": (named, "")}
 
 
@@ -156,7 +166,8 @@ def citing_form(maker: Maker[Filled]) -> Maker[Filled]:
 
     @lru_cache(maxsize=32)
     def make(policy: Policy, scheme: Scheme) -> type[Filled]:
-        form, cited = maker(policy, scheme), clauses_field(policy)
+        form = maker(policy, scheme)
+        cited = clauses_field(policy)
         return create_model(form.__name__, __base__=form, **cited) if cited else form
 
     return make
@@ -185,7 +196,9 @@ def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
     raise ValueError("a confidence is a number from 0 to 1")
 
 
-SURE: Any = Annotated[float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
+SURE: Any = Annotated[
+    float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})
+]
 
 
 @lru_cache(maxsize=32)
@@ -224,7 +237,11 @@ def keep_known_clauses(policy: Policy, cited: Sequence[str]) -> tuple[list[str],
 
 def clause_list(given: Any) -> Any:
     """Return the ids that a person named, in a list or in a text with commas between them."""
-    return [each.strip() for each in given.split(",") if each.strip()] if isinstance(given, str) else given or ()
+    return (
+        [each.strip() for each in given.split(",") if each.strip()]
+        if isinstance(given, str)
+        else given or ()
+    )
 
 
 def named_clauses(policy: Policy, given: Sequence[str]) -> tuple[str, ...]:
@@ -237,7 +254,9 @@ def named_clauses(policy: Policy, given: Sequence[str]) -> tuple[str, ...]:
     if unknown:
         ids = ", ".join(each.id for each in policy.clauses)
         way_out = f"they are {ids}" if ids else "it numbers none, so leave them out"
-        raise BadInput(f"clauses: {unknown[0][:80]!r}: is none of the policy {policy.name}; {way_out}")
+        raise BadInput(
+            f"clauses: {unknown[0][:80]!r}: is none of the policy {policy.name}; {way_out}"
+        )
     return tuple(known)
 
 
@@ -252,7 +271,11 @@ def strike_unknown_clauses(policy: Policy, who: str) -> Mend[Any]:
     def strike(cited: Sequence[str], of: str, warnings: list[str]) -> list[str]:
         known, unknown = keep_known_clauses(policy, [each for each in cited if each.strip()])
         if unknown:
-            said = "clauses that the policy doesn't have; they were" if unknown[1:] else "which is no clause; that was"
+            said = (
+                "clauses that the policy doesn't have; they were"
+                if unknown[1:]
+                else "which is no clause; that was"
+            )
             warnings.append(f"the {who} cited {', '.join(unknown)}{of}, {said} struck out")
         return known
 

@@ -67,7 +67,8 @@ async def receive(state: CaseState, runtime: CaseRuntime) -> JSON:
     Raises:
         BadInput: the field, the value, and the way out.
     """
-    if (task := context_of_run(runtime).task) != "hate":
+    task = context_of_run(runtime).task
+    if task != "hate":
         raise BadInput(
             f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
             "symmetric_debate take every task"
@@ -119,7 +120,9 @@ def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[A
         output: the channels that it returns.
     """
     settings: Any = settings_of(graph)
-    builder = StateGraph(state, context_schema=settings, input_schema=PostInput, output_schema=output)
+    builder = StateGraph(
+        state, context_schema=settings, input_schema=PostInput, output_schema=output
+    )
     builder.add_node("receive", received_by(graph))
     builder.add_edge(START, "receive")
     return builder
@@ -130,15 +133,18 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
     given = context_of_run(runtime)
     _check_configurable(runtime.context, own_nodes=graph not in GRAPHS)
     line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None
-    context, door = apply_line_up_text(given, line_up) if line_up else given, await current_registry()
+    context = apply_line_up_text(given, line_up) if line_up else given
+    door = await current_registry()
     door.refresh_environment()
     await door.refresh_exams()
     messages = merge_messages([], state["messages"]) if state.get("messages") else []
     sent = _post_as_sent(state, messages) if messages else state
-    text, ref = _checked_text(sent, context), _checked_ref(sent)
+    text = _checked_text(sent, context)
+    ref = _checked_ref(sent)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")
-    earlier, appeal = _checked_earlier(state, context), _checked_appeal(state, context)
+    earlier = _checked_earlier(state, context)
+    appeal = _checked_appeal(state, context)
     models = check_models(context, door.environment)
     from_file = await policy_in_force(context.policy)
     policy = redefine_policy(from_file, context.policy_definition)
@@ -148,10 +154,18 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
             "alike, or leave the policy out"
         )
     system = graph if graph and graph not in GRAPHS and system_of(graph) else None
-    prompts = await load_prompts(context.prompts, afresh=True, system=system, edits=context.prompt_texts)
+    prompts = await load_prompts(
+        context.prompts, afresh=True, system=system, edits=context.prompt_texts
+    )
     threshold = await _threshold_file_text(context)
     own = dict(prompts.own) or None
-    texts = {"graph": graph, "line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
+    texts = {
+        "graph": graph,
+        "line_up": line_up,
+        "threshold_file": threshold,
+        "system": system,
+        "prompts": own,
+    }
     held: JSON = {name: value for name, value in texts.items() if value is not None}
     warnings = list[str]()
     if threshold and context.threshold is None:  # else the file calibrates, and promises nothing
@@ -173,11 +187,15 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
     name = _checked_name(state, "post_id")
     post_texts = {"text": text, "earlier": "".join(earlier), "post_id": name or ""}
     post_texts["appeal"] = appeal.reason + appeal.context if appeal else ""
-    warnings += [f"{field}: {_REPAIRED}" for field, value in post_texts.items() if REPLACED in value]
+    warnings += [
+        f"{field}: {_REPAIRED}" for field, value in post_texts.items() if REPLACED in value
+    ]
     named = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
     words = "" if set(map(str, models)) == {REHEARSAL} else text
-    language, language_from = await language_of_post(named, words) if named or words else (None, None)
+    language, language_from = (
+        await language_of_post(named, words) if named or words else (None, None)
+    )
     post = Post(
         id=name or _id_of(text, image.sha256 if image else "", earlier),
         text=text,
@@ -190,7 +208,11 @@ async def _take_post_in(state: CaseState, runtime: CaseRuntime, graph: str | Non
     _label_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
-        **({"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))} if messages else {}),
+        **(
+            {"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))}
+            if messages
+            else {}
+        ),
         "post": post.dump(),
         "context": {"settings": settings_for_record(given), "policy": from_file.source, **held},
         "policy": {"name": policy.name, "sha": policy.sha},
@@ -248,7 +270,16 @@ _CLEAN: JSON = {
 _CLEAN_IF_THERE: JSON = {
     **{
         name: Overwrite([])
-        for name in ("absent", "tried", "pages", "plans", "judgements", "debate", "dropped", "trials")
+        for name in (
+            "absent",
+            "tried",
+            "pages",
+            "plans",
+            "judgements",
+            "debate",
+            "dropped",
+            "trials",
+        )
     },
     "run": "",
     "turn": 0,
@@ -269,13 +300,16 @@ async def _load_picture(ref: str, edge: int) -> Picture:
         return await store_picture(ref, edge)
     if not ref.casefold().startswith(("http://", "https://")):
         return await load_picture(ref, edge)
-    from tribunal.retrievers.web.fetch import FetchError  # the web, for those whose image lies there
+    from tribunal.retrievers.web.fetch import (
+        FetchError,
+    )  # the web, for those whose image lies there
     from tribunal.retrievers.web.fetch.fetcher import IMAGES
     from tribunal.retrievers.web.fetch.target import parse_url
     from tribunal.retrievers.web.library import open_web_reader
 
     try:
-        fetcher, target = (await open_web_reader()).fetcher, parse_url(ref)
+        fetcher = (await open_web_reader()).fetcher
+        target = parse_url(ref)
         if for_strangers() and target.scheme != "https" and target.place not in fetcher.allow:
             raise BadInput(
                 f"image: {ref[:200]}: is not https; send its https address or a data URI, or ask the operator, who "
@@ -283,7 +317,9 @@ async def _load_picture(ref: str, edge: int) -> Picture:
             )
         page = await fetcher.fetch(ref, accept=IMAGES)
     except FetchError as error:
-        raise BadInput(f"image: {ref[:200]}: {error.reason}: {error}; download it and give the file") from error
+        raise BadInput(
+            f"image: {ref[:200]}: {error.reason}: {error}; download it and give the file"
+        ) from error
     return await store_picture(ref, edge, page.body)
 
 
@@ -300,7 +336,9 @@ def _post_as_sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
     return {**state, "text": message.text, "image": message.image}
 
 
-def _checked_string(state: PostInput, field: Literal["text", "image", "post_id", "language"], way: str) -> str | None:
+def _checked_string(
+    state: PostInput, field: Literal["text", "image", "post_id", "language"], way: str
+) -> str | None:
     """Return a field as it was given; None if it wasn't.
 
     Raises:
@@ -324,7 +362,9 @@ def _checked_text(state: PostInput, context: Context) -> str:
 def _checked_ref(state: PostInput) -> str | None:
     ref = _checked_string(state, "image", "is not a reference; give a path or a data URI")
     if ref and wellformed(ref) != ref:
-        raise BadInput(f"image: {wellformed(ref)[:80]}: the name can't be written as text; rename the file")
+        raise BadInput(
+            f"image: {wellformed(ref)[:80]}: the name can't be written as text; rename the file"
+        )
     return ref or None
 
 
@@ -336,13 +376,20 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
 def _checked_earlier(state: PostInput, context: Context) -> tuple[str, ...]:
     earlier: Any = state.get("earlier") or ()
     if not isinstance(earlier, list | tuple) or not all(isinstance(each, str) for each in earlier):
-        raise BadInput("earlier: is not a list of texts; give the earlier posts of the conversation, the oldest first")
+        raise BadInput(
+            "earlier: is not a list of texts; give the earlier posts of the conversation, the oldest first"
+        )
     kept = tuple(wellformed(each) for each in earlier if each.strip())
     if len(kept) > MOST_EARLIER:
-        raise BadInput(f"earlier: {len(kept)} posts: over the {MOST_EARLIER} that are taken; give the last ones")
-    if (length := sum(map(len, kept))) > context.max_text:
+        raise BadInput(
+            f"earlier: {len(kept)} posts: over the {MOST_EARLIER} that are taken; give the last ones"
+        )
+    length = sum(map(len, kept))
+    if length > context.max_text:
         over = f"over the {context.max_text} that are taken"
-        raise BadInput(f"earlier: {length} characters: {over}; give the last posts, or raise max_text")
+        raise BadInput(
+            f"earlier: {length} characters: {over}; give the last posts, or raise max_text"
+        )
     return kept
 
 
@@ -354,11 +401,16 @@ def _checked_appeal(state: PostInput, context: Context) -> Appeal | None:
         appeal = Appeal.model_validate(given)
     except ValidationError as error:
         raise BadInput(f"appeal: {describe_validation_error(error)}") from error
-    said = Appeal(reason=wellformed(appeal.reason.strip()), context=wellformed(appeal.context.strip()))
+    said = Appeal(
+        reason=wellformed(appeal.reason.strip()), context=wellformed(appeal.context.strip())
+    )
     if not said.reason:
         raise BadInput("appeal.reason: is empty; say why the verdict is wrong")
-    if (length := len(said.reason) + len(said.context)) > context.max_text:
-        raise BadInput(f"appeal: {length} characters: over the {context.max_text} that are taken; shorten it")
+    length = len(said.reason) + len(said.context)
+    if length > context.max_text:
+        raise BadInput(
+            f"appeal: {length} characters: over the {context.max_text} that are taken; shorten it"
+        )
     return said
 
 
@@ -370,9 +422,11 @@ async def name_post(given: PostInput, context: Context) -> str | None:
         context: its settings.
     """
     try:
-        if name := _checked_name(given, "post_id"):
+        name = _checked_name(given, "post_id")
+        if name:
             return name
-        text, ref = _checked_text(given, context), _checked_ref(given)
+        text = _checked_text(given, context)
+        ref = _checked_ref(given)
         if ref is not None and ref.casefold().startswith(("http://", "https://")):
             return None  # the id is that of the image's bytes, which nobody has fetched yet
         seen = "" if ref is None else (await load_picture(ref, context.image_edge)).image.sha256

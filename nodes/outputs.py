@@ -60,12 +60,20 @@ else:
     # Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
     CourtOutput = _output("CourtOutput", *_COURT)
     BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
-    PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
+    PredictOutput = _output(
+        "PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme"
+    )
     ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
-    DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
-    Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials")
+    DebateOutput = _output(
+        "DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript"
+    )
+    Ruling = _output(
+        "Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "review", "trials"
+    )
     # Of what they are made of.
-    PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
+    PerspectivesOutput = _output(
+        "PerspectivesOutput", "panel", "opinions", "absent", "budget_spent"
+    )
     WebOutput = _output("WebOutput", *_WEB)
     RoundOutput = _output("RoundOutput", "round", "debate", "dropped", "transcript", *_ENDED)
     TrackOutput = _output("TrackOutput", "cues", "transcript", "round", "track", "saved", *_ENDED)

@@ -70,7 +70,8 @@ async def poll(
 def _wave(votes: Counter[Hashable], left: int) -> int:
     """Return the fewest further draws that can settle the vote; 0 where it is settled."""
     counts = [count for _, count in votes.most_common(2)] + [0, 0]
-    lead, second = counts[0], counts[1]
+    lead = counts[0]
+    second = counts[1]
     if lead > second + left:
         return 0
     return min(left, (second + left - lead) // 2 + 1)

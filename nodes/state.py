@@ -67,7 +67,9 @@ if TYPE_CHECKING:
         TurnData,
     )
 else:
-    CallData = CueData = EvidenceData = OpinionData = OutcomeData = PostData = PrecedentData = TurnData = JSON
+    CallData = CueData = EvidenceData = OpinionData = OutcomeData = PostData = PrecedentData = (
+        TurnData
+    ) = JSON
 
 # The run that a node is in: its settings, and whoever watches it.
 CaseRuntime: TypeAlias = Runtime[Context]
@@ -86,8 +88,12 @@ _Text = Annotated[
         examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
     ),
 ]
-_PostId = Annotated[str | None, says("What to call the post; empty: an id made from what it holds.")]
-_Language = Annotated[str | None, says("The language it is written in, such as en or ko, where that is known.")]
+_PostId = Annotated[
+    str | None, says("What to call the post; empty: an id made from what it holds.")
+]
+_Language = Annotated[
+    str | None, says("The language it is written in, such as en or ko, where that is known.")
+]
 _Earlier = Annotated[
     list[str] | None,
     says(
@@ -110,7 +116,10 @@ class PostInput(TypedDict, total=False):
 
     text: Annotated[_Text, PostChannel(_Text)]
     image: Annotated[
-        str | None, says("Its image: an https address, a data URI, or a path, where the server's operator allows it.")
+        str | None,
+        says(
+            "Its image: an https address, a data URI, or a path, where the server's operator allows it."
+        ),
     ]
     post_id: Annotated[_PostId, PostChannel(_PostId)]
     language: Annotated[_Language, PostChannel(_Language)]
@@ -127,18 +136,25 @@ class PostInput(TypedDict, total=False):
     ]
 
 
-SchemeTaken = Annotated[str, Like(Scheme, "Which labels there are. fine: the policy's. binary: hateful or not.")]
+SchemeTaken = Annotated[
+    str, Like(Scheme, "Which labels there are. fine: the policy's. binary: hateful or not.")
+]
 Passages = Annotated[
     list[EvidenceData],
     Like(list[Evidence], "Passages, each with its source and which way it speaks of the post."),
 ]
-Opinions = Annotated[list[OpinionData], Like(list[Opinion], "The stance and the reason of each perspective.")]
+Opinions = Annotated[
+    list[OpinionData], Like(list[Opinion], "The stance and the reason of each perspective.")
+]
 
 
 class CaseState(PostInput, total=False):
     """The state of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
-    post: Annotated[PostData, Like(Post, "The post as it was taken in: its id, its words, its image, its language.")]
+    post: Annotated[
+        PostData,
+        Like(Post, "The post as it was taken in: its id, its words, its image, its language."),
+    ]
     context: Annotated[
         JSON,
         Like(
@@ -147,10 +163,18 @@ class CaseState(PostInput, total=False):
             "that they name. Edit it to change them.",
         ),
     ]
-    policy: Annotated[JSON, Like(Named, "The policy in force, by its name and the hash of its words.")]
-    prompts: Annotated[JSON, Like(NamedPrompts, "The set of prompts in force, by its name and the hash of its words.")]
+    policy: Annotated[
+        JSON, Like(Named, "The policy in force, by its name and the hash of its words.")
+    ]
+    prompts: Annotated[
+        JSON,
+        Like(NamedPrompts, "The set of prompts in force, by its name and the hash of its words."),
+    ]
     reading: Annotated[
-        str, says("The post's text with disguised letters written plainly, by rules; empty where none is disguised.")
+        str,
+        says(
+            "The post's text with disguised letters written plainly, by rules; empty where none is disguised."
+        ),
     ]
     scan: Annotated[
         list[CueData],
@@ -176,14 +200,24 @@ class CaseState(PostInput, total=False):
     ]
     round: Annotated[int, says("The round of the debate that is under way; 0 before the first.")]
     track: Annotated[
-        str | None, Like(Track | None, "Which way the post took through the graph; null until that is decided.")
+        str | None,
+        Like(
+            Track | None, "Which way the post took through the graph; null until that is decided."
+        ),
     ]
-    calls: Annotated[list[CallData], Like(list[Call], "Every call to a model, with what it cost."), merge]
+    calls: Annotated[
+        list[CallData], Like(list[Call], "Every call to a model, with what it cost."), merge
+    ]
     warnings: Annotated[list[str], says("What a reader of the verdict should know."), union]
-    budget_spent: Annotated[bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
+    budget_spent: Annotated[
+        bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")
+    ]
     outcome: Annotated[
         OutcomeData | None,
-        Like(Outcome | None, "How the case ended: a verdict, a refusal or a failure; null while it is open."),
+        Like(
+            Outcome | None,
+            "How the case ended: a verdict, a refusal or a failure; null while it is open.",
+        ),
     ]
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
     # are merged where they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
@@ -196,17 +230,28 @@ class CaseState(PostInput, total=False):
             "The cases that people decided which are most like the post, each with what was decided and why.",
         ),
     ]
-    question: Annotated[str | None, says("What a reviewer asked when they sent the case back; null where nobody did.")]
+    question: Annotated[
+        str | None,
+        says("What a reviewer asked when they sent the case back; null where nobody did."),
+    ]
     early_exit: Annotated[
-        bool, says("Whether a deep dive ends once no cue is in dispute, where the settings don't say.")
+        bool,
+        says("Whether a deep dive ends once no cue is in dispute, where the settings don't say."),
     ]
     policy_examples: Annotated[
-        bool, says("Whether who decides is shown the policy's examples, where the settings don't say.")
+        bool,
+        says("Whether who decides is shown the policy's examples, where the settings don't say."),
     ]
     saved: Annotated[list[JSON], Like(list[Saving], "The calls that shortcuts spared.")]
-    reserved: Annotated[int, says("Calls of the budget that are left to agents who speak at the same time or later.")]
+    reserved: Annotated[
+        int,
+        says("Calls of the budget that are left to agents who speak at the same time or later."),
+    ]
     budget_from: Annotated[
-        int, says("From which call on the budget counts: a trial that a reviewer asked for has its own.")
+        int,
+        says(
+            "From which call on the budget counts: a trial that a reviewer asked for has its own."
+        ),
     ]
 
 
@@ -222,14 +267,20 @@ class PanelState(CaseState, total=False):
     """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
     panel: Annotated[
-        list[JSON], Like(list[PerspectiveBrief], "The perspectives that are heard, and what each goes by.")
+        list[JSON],
+        Like(list[PerspectiveBrief], "The perspectives that are heard, and what each goes by."),
     ]
     examples: Annotated[
         JSON,
-        Like(dict[str, list[Example]], "The labelled texts nearest to the post, by the perspective's name."),
+        Like(
+            dict[str, list[Example]],
+            "The labelled texts nearest to the post, by the perspective's name.",
+        ),
     ]
     opinions: Annotated[Opinions, merge]
-    absent: Annotated[list[JSON], Like(list[Absence], "The perspectives that couldn't be heard, and why."), merge]
+    absent: Annotated[
+        list[JSON], Like(list[Absence], "The perspectives that couldn't be heard, and why."), merge
+    ]
     scheme: SchemeTaken
 
 
@@ -241,12 +292,21 @@ class ResearchState(CaseState, total=False):
     turn: Annotated[int, says("The turn of searching that is under way; 0 before the first.")]
     started: Annotated[float, says("When the research began, in seconds since 1970.")]
     queries: Annotated[list[str], says("The search queries of this turn.")]
-    tried: Annotated[list[str], says("Every query, and every page by its address, that was tried."), union]
+    tried: Annotated[
+        list[str], says("Every query, and every page by its address, that was tried."), union
+    ]
     hits: Annotated[list[JSON], Like(list[FoundPage], "What the searches of this turn found.")]
-    pending: Annotated[list[JSON], Like(list[Target], "The pages of this turn that are still to be read.")]
-    crawl: Annotated[str | None, says("Which fetching of pages is under way, by its id; null where none is.")]
+    pending: Annotated[
+        list[JSON], Like(list[Target], "The pages of this turn that are still to be read.")
+    ]
+    crawl: Annotated[
+        str | None, says("Which fetching of pages is under way, by its id; null where none is.")
+    ]
     read_pages: Annotated[
-        list[JSON], Like(list[ReadPage], "Pages of this turn that were read, and that no judgement has weighed.")
+        list[JSON],
+        Like(
+            list[ReadPage], "Pages of this turn that were read, and that no judgement has weighed."
+        ),
     ]
     page: Annotated[JSON | None, Like(PageNote | None, "The page that was read last.")]
     pages: Annotated[
@@ -255,18 +315,36 @@ class ResearchState(CaseState, total=False):
         merge,
     ]
     evidence: Annotated[Passages, merge]
-    plans: Annotated[list[JSON], Like(list[Plan], "What was thought before each turn, and has to be verified."), merge]
-    judgements: Annotated[list[JSON], Like(list[Judgement], "What the evidence says, page after page, and why."), merge]
-    exhausted: Annotated[bool, says("Whether the model had no further query, which ends the research.")]
-    sufficient: Annotated[bool | None, says("Whether the evidence was found enough; null until that was asked.")]
+    plans: Annotated[
+        list[JSON],
+        Like(list[Plan], "What was thought before each turn, and has to be verified."),
+        merge,
+    ]
+    judgements: Annotated[
+        list[JSON],
+        Like(list[Judgement], "What the evidence says, page after page, and why."),
+        merge,
+    ]
+    exhausted: Annotated[
+        bool, says("Whether the model had no further query, which ends the research.")
+    ]
+    sufficient: Annotated[
+        bool | None, says("Whether the evidence was found enough; null until that was asked.")
+    ]
     missing: Annotated[str, says("What is still to be found out.")]
 
 
 class Case(PanelState, ResearchState, total=False):
     """The state with every channel of every piece: the state of the hybrid court, and of a custom pipeline."""
 
-    review: Annotated[JSON | None, Like(Review | None, "What a person made of the case; null where none has yet.")]
-    trials: Annotated[list[JSON], Like(list[Trial], "Earlier trials, which a person sent back with a question."), merge]
+    review: Annotated[
+        JSON | None, Like(Review | None, "What a person made of the case; null where none has yet.")
+    ]
+    trials: Annotated[
+        list[JSON],
+        Like(list[Trial], "Earlier trials, which a person sent back with a question."),
+        merge,
+    ]
 
 
 class Views(CaseState, total=False):
@@ -275,10 +353,17 @@ class Views(CaseState, total=False):
     scheme: SchemeTaken
     debate: Annotated[
         list[JSON],
-        Like(list[Round | Ballot], "Each round: answers, scores, who fell out; and how a vote was cast."),
+        Like(
+            list[Round | Ballot],
+            "Each round: answers, scores, who fell out; and how a vote was cast.",
+        ),
         merge,
     ]
-    dropped: Annotated[list[JSON], Like(list[Dropout], "Who fell out of which round, at which stage, and why."), merge]
+    dropped: Annotated[
+        list[JSON],
+        Like(list[Dropout], "Who fell out of which round, at which stage, and why."),
+        merge,
+    ]
 
 
 @functools.cache
@@ -329,12 +414,19 @@ def precedents_of(state: CaseState) -> list[Precedent]:
 
 def last_turn(state: CaseState, seat: str, round: int) -> Turn | None:
     """Return a seat's turn in a round of the debate, if it spoke. Raises as `read_channel`."""
-    return next((turn for turn in transcript_of(state) if (turn.seat, turn.round) == (seat, round)), None)
+    return next(
+        (turn for turn in transcript_of(state) if (turn.seat, turn.round) == (seat, round)), None
+    )
 
 
 def outcome_of(fault: ModelError) -> JSON:
     """Return the outcome that a seat's fault is."""
-    where = {"seat": fault.seat, "role": fault.role, "model": fault.model, "explanation": str(fault)}
+    where = {
+        "seat": fault.seat,
+        "role": fault.role,
+        "model": fault.model,
+        "explanation": str(fault),
+    }
     if isinstance(fault, Refused):
         return Refusal(**where, form=fault.form).dump()
     kind = fault.kind if isinstance(fault, CallFailed) else "unknown"

@@ -53,7 +53,9 @@ class Threshold(Frozen):
     like those it was fitted on. Older files hold `agreement_held_out`, `n_held_out` and `seed`, of a fit on one half.
     """
 
-    threshold: float | None = Field(ge=0, le=1, description="for both verdicts; None where no confidence is enough")
+    threshold: float | None = Field(
+        ge=0, le=1, description="for both verdicts; None where no confidence is enough"
+    )
     by_verdict: ByVerdict | None = Field(
         default=None,
         description="takes the place of `threshold`, where it is there; None: no confidence of that verdict is enough",
@@ -63,20 +65,34 @@ class Threshold(Frozen):
     )
     agreement: float = Field(gt=0, lt=1)
     missed_hate: float | None = Field(
-        default=None, gt=0, lt=1, description="of accepted verdicts of no hate, at most this share is of hate"
+        default=None,
+        gt=0,
+        lt=1,
+        description="of accepted verdicts of no hate, at most this share is of hate",
     )
     false_alarms: float | None = Field(
-        default=None, gt=0, lt=1, description="of accepted verdicts of hate, at most this share is of none"
+        default=None,
+        gt=0,
+        lt=1,
+        description="of accepted verdicts of hate, at most this share is of none",
     )
     level: float = Field(gt=0, lt=1)
-    attempt: int = Field(default=1, ge=1, description="how many fits were tried on these results, this one included")
-    error: float | None = Field(default=None, gt=0, lt=1, description="the part of 1 − level that this try could spend")
+    attempt: int = Field(
+        default=1, ge=1, description="how many fits were tried on these results, this one included"
+    )
+    error: float | None = Field(
+        default=None, gt=0, lt=1, description="the part of 1 − level that this try could spend"
+    )
     coverage: float = Field(ge=0, le=1, description="the share of posts that are accepted")
-    coverage_interval: tuple[float, float] | None = Field(default=None, description="Wilson, 95 %, over clusters")
+    coverage_interval: tuple[float, float] | None = Field(
+        default=None, description="Wilson, 95 %, over clusters"
+    )
     agreement_seen: float | None = Field(
         default=None, ge=0, le=1, description="of the accepted ones, the share that agrees"
     )
-    agreement_interval: tuple[float, float] | None = Field(default=None, description="Wilson, 95 %, over clusters")
+    agreement_interval: tuple[float, float] | None = Field(
+        default=None, description="Wilson, 95 %, over clusters"
+    )
     missed_hate_seen: float | None = _SHARE
     false_alarms_seen: float | None = _SHARE
     coverage_cross_validated: float | None = _SHARE
@@ -84,17 +100,22 @@ class Threshold(Frozen):
     agreement_held_out: float | None = _SHARE
     n_fit: int = Field(ge=1, description="labelled posts")
     n_held_out: int | None = Field(default=None, ge=1)
-    clusters: JSON = Field(default_factory=dict, description="what counted as one observation: by, n, largest")
+    clusters: JSON = Field(
+        default_factory=dict, description="what counted as one observation: by, n, largest"
+    )
     seed: int | None = None
     dataset: str | None = Field(default=None, description="the data set it was fitted on")
     split: str | None = None
     data_sha256: str | None = Field(default=None, description="of the data set's files")
-    warnings: tuple[str, ...] = Field(default=(), description="why the promise may not hold for other posts")
+    warnings: tuple[str, ...] = Field(
+        default=(), description="why the promise may not hold for other posts"
+    )
     graph: str
     scheme: Scheme
     models: JSON = Field(description="the settings of the run that name a model, as they stood")
     calibration: tuple[tuple[float, float], ...] = Field(
-        default=(), description="confidence and the share of such verdicts that were right, ascending; linear between"
+        default=(),
+        description="confidence and the share of such verdicts that were right, ascending; linear between",
     )
     hate_by_confidence: tuple[tuple[float, float], ...] = Field(
         default=(),
@@ -102,11 +123,16 @@ class Threshold(Frozen):
         "are hate, ascending; linear between",
     )
     hate_without_confidence: ByVerdict = Field(
-        default=ByVerdict(), description="of verdicts that state no confidence, the share of posts that are hate"
+        default=ByVerdict(),
+        description="of verdicts that state no confidence, the share of posts that are hate",
     )
     ece: float | None = Field(default=None, description="expected calibration error, as stated")
-    ece_calibrated: float | None = Field(default=None, description="the same, after calibration, cross-validated")
-    policy: str | None = Field(description="the SHA-256 of the policy in force; None where the run names none")
+    ece_calibrated: float | None = Field(
+        default=None, description="the same, after calibration, cross-validated"
+    )
+    policy: str | None = Field(
+        description="the SHA-256 of the policy in force; None where the run names none"
+    )
     fitted_from: str = Field(description="the name of the run's folder")
     at: str = Field(description="when, in ISO 8601")
 
@@ -115,9 +141,12 @@ class Threshold(Frozen):
     def _ascends(
         cls, points: tuple[tuple[float, float], ...], field: ValidationInfo
     ) -> tuple[tuple[float, float], ...]:
-        stated, shares = [at for at, _ in points], [share for _, share in points]
+        stated = [at for at, _ in points]
+        shares = [share for _, share in points]
         least = 0 if field.field_name == "calibration" else -1
-        if not all(least <= at <= 1 for at in stated) or not all(0 <= share <= 1 for share in shares):
+        if not all(least <= at <= 1 for at in stated) or not all(
+            0 <= share <= 1 for share in shares
+        ):
             raise ValueError(f"is not between {least} and 1")
         if stated != sorted(set(stated)) or shares != sorted(shares):
             raise ValueError("does not ascend")
@@ -141,7 +170,11 @@ class Threshold(Frozen):
 
     def calibrated(self, confidence: float) -> float:
         """Return the share of verdicts of this confidence that were right in the fit; without a map, itself."""
-        return round(float(interpolate(self.calibration, confidence)), 6) if self.calibration else confidence
+        return (
+            round(float(interpolate(self.calibration, confidence)), 6)
+            if self.calibration
+            else confidence
+        )
 
     def share_of_hate(self, hateful: bool, confidence: float | None) -> float | None:
         """Return the share of posts of such a verdict that were hate in the fit; None if the file doesn't know.
@@ -154,7 +187,9 @@ class Threshold(Frozen):
             shares = self.hate_without_confidence
             return shares.hateful if hateful else shares.harmless
         if self.hate_by_confidence:
-            return float(interpolate(self.hate_by_confidence, confidence if hateful else -confidence))
+            return float(
+                interpolate(self.hate_by_confidence, confidence if hateful else -confidence)
+            )
         if not self.calibration:  # of a file that an earlier release wrote
             return None
         right = self.calibrated(confidence)

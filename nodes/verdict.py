@@ -73,7 +73,8 @@ async def deliver(
     by_policy = by_policy or reviewed or told is None or "policy" in told or scheme == "fine"
     if by_policy:
         policy = await policy_of(state, runtime)
-        category, hateful = policy.categories(scheme)[label].name, policy.is_hate(scheme, label)
+        category = policy.categories(scheme)[label].name
+        hateful = policy.is_hate(scheme, label)
     else:
         category = PLAIN[context.task][label]
         hateful = bool(label) if context.task == "hate" else None
@@ -99,7 +100,11 @@ async def deliver(
 
 
 def announce_outcome(
-    state: Mapping[str, Any], outcome: JSON, runtime: CaseRuntime, reviewed: str = "", warnings: Iterable[str] = ()
+    state: Mapping[str, Any],
+    outcome: JSON,
+    runtime: CaseRuntime,
+    reviewed: str = "",
+    warnings: Iterable[str] = (),
 ) -> JSON:
     """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
 
@@ -127,15 +132,24 @@ USUAL_THRESHOLD = 0.75
 
 def confidence_wanted(context: Context) -> bool:
     """Return whether anything in this run needs a confidence; if nothing does, it isn't asked for."""
-    return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
+    return bool(
+        context.review
+        or context.judge_draws > 1
+        or context.threshold is not None
+        or context.threshold_file
+    )
 
 
 def with_confidence(role: Role[Filled], state: Mapping[str, Any]) -> Role[Filled]:
     """Return the role of the deciding agent, which is asked for a confidence if this run needs it."""
-    return replace(role, form=sure_form(role.form)) if confidence_wanted(context_of(state)) else role
+    return (
+        replace(role, form=sure_form(role.form)) if confidence_wanted(context_of(state)) else role
+    )
 
 
-def vote_confidence(state: Mapping[str, Any], votes: int, of: int, calls: Iterable[Mapping[str, Any]]) -> float | None:
+def vote_confidence(
+    state: Mapping[str, Any], votes: int, of: int, calls: Iterable[Mapping[str, Any]]
+) -> float | None:
     """Return the confidence of a vote: the winner's share, if a confidence is wanted; else None.
 
     A single vote shows no agreement, and the rehearsal model is never sure: these have none.
@@ -146,12 +160,18 @@ def vote_confidence(state: Mapping[str, Any], votes: int, of: int, calls: Iterab
         of: how many voted.
         calls: the calls of the voters.
     """
-    if of < 2 or not confidence_wanted(context_of(state)) or was_rehearsed(calls, state.get("warnings", ())):
+    if (
+        of < 2
+        or not confidence_wanted(context_of(state))
+        or was_rehearsed(calls, state.get("warnings", ()))
+    ):
         return None
     return round(votes / of, 4)
 
 
-async def is_uncertain(state: Mapping[str, Any], label: int, scheme: Scheme, confidence: float | None) -> bool:
+async def is_uncertain(
+    state: Mapping[str, Any], label: int, scheme: Scheme, confidence: float | None
+) -> bool:
     """Return whether a verdict is one for a person: a confidence is wanted, and this one isn't enough.
 
     Args:
@@ -168,9 +188,13 @@ async def is_uncertain(state: Mapping[str, Any], label: int, scheme: Scheme, con
         return False
     fitted = await fitted_threshold(context, state)
     if fitted is None:
-        return confidence is None or confidence < (USUAL_THRESHOLD if context.threshold is None else context.threshold)
+        return confidence is None or confidence < (
+            USUAL_THRESHOLD if context.threshold is None else context.threshold
+        )
     hate = (await policy_of(state)).is_hate(scheme, label)
-    return not fitted.accepts("hateful" if (label > 0 if hate is None else hate) else "harmless", confidence)
+    return not fitted.accepts(
+        "hateful" if (label > 0 if hate is None else hate) else "harmless", confidence
+    )
 
 
 async def dismissal_is_uncertain(state: Mapping[str, Any]) -> bool:
@@ -186,7 +210,9 @@ async def dismissal_is_uncertain(state: Mapping[str, Any]) -> bool:
     return fitted is not None and not fitted.accepts("harmless", None)
 
 
-async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = None) -> Threshold | None:
+async def fitted_threshold(
+    context: Context, case: Mapping[str, Any] | None = None
+) -> Threshold | None:
     """Return the threshold of the file that the run names, if it names one and sets no threshold of its own.
 
     Args:
@@ -202,17 +228,24 @@ async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = No
     return parse_threshold(await THRESHOLDS.text_of_case(case, name), name)
 
 
-def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
+def describe_misfits(
+    fitted: Threshold, graph: str | None, context: Context, policy_sha: str
+) -> list[str]:
     """Return differences between the data that a threshold was fitted to and this run; no graph: one without a name."""
     yes_or_no = (
         graph in GRAPH_SETTINGS and "scheme" not in GRAPH_SETTINGS[graph].model_fields
     ) or context.mode == "zero-shot"
-    models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
+    models = {
+        name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")
+    }
     differ = {
         "graph": (fitted.graph, graph or fitted.graph),
         "scheme": (fitted.scheme, "binary" if yes_or_no else context.scheme),
         "policy": ((fitted.policy or "")[:12], policy_sha[:12]),
-        "line-up of models": (fitted.models, {name: value for name, value in models.items() if value}),
+        "line-up of models": (
+            fitted.models,
+            {name: value for name, value in models.items() if value},
+        ),
     }
     return [
         f"the threshold was fitted to another {what} ({then}, now {now}), and promises nothing for this one"
@@ -252,7 +285,9 @@ def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None
         return f"outcome: {shorten_repr(outcome)}: is no JSON object; write what `.dump()` of a Verdict gives"
     kind = outcome.get("outcome")
     if kind not in _KINDS:
-        return f"outcome.outcome: {shorten_repr(kind)}: is no outcome; give one of {', '.join(_KINDS)}"
+        return (
+            f"outcome.outcome: {shorten_repr(kind)}: is no outcome; give one of {', '.join(_KINDS)}"
+        )
     try:
         # In JSON, so that a list passes for a tuple, and strictly, so that a label is no text.
         read = _OUTCOME.validate_json(json.dumps(outcome), strict=True)
@@ -276,7 +311,8 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
     if verdict.task != context.task:
         return f"outcome.task: {verdict.task!r}: is not the task of this run; give {context.task!r}"
     scheme: Scheme = state.get("scheme") or context.scheme
-    shown, names = parts_shown(state.get("calls") or []), PLAIN[verdict.task]
+    shown = parts_shown(state.get("calls") or [])
+    names = PLAIN[verdict.task]
     if shown is not None and "policy" not in shown and verdict.label in (0, 1):
         # No model was shown the policy: a plain yes or no has a name of its own.
         hateful = bool(verdict.label) if verdict.task == "hate" else None
@@ -284,7 +320,11 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
             return None
     try:
         text = (state.get("context") or {}).get("policy")
-        in_force = parse_policy(text, context.policy) if isinstance(text, str) else load_policy(context.policy)
+        in_force = (
+            parse_policy(text, context.policy)
+            if isinstance(text, str)
+            else load_policy(context.policy)
+        )
     except BadInput as error:
         return str(error)
     categories = in_force.categories(scheme)
@@ -294,8 +334,11 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
         return f"outcome.category: {shorten_repr(verdict.category)}: {lacks}{suggest_known(verdict.category, known)}"
     label = known.index(verdict.category)
     if verdict.label != label:
-        return f"outcome.label: {verdict.label}: is not the label of {verdict.category}; give {label}"
-    if unknown := next((each for each in verdict.clauses if in_force.find_clause(each) is None), None):
+        return (
+            f"outcome.label: {verdict.label}: is not the label of {verdict.category}; give {label}"
+        )
+    unknown = next((each for each in verdict.clauses if in_force.find_clause(each) is None), None)
+    if unknown:
         ids = [each.id for each in in_force.clauses]
         meant = suggest_known(unknown, ids) if ids else "; it numbers none"
         return f"outcome.clauses: {shorten_repr(unknown)}: the policy {in_force.name} has no such clause{meant}"

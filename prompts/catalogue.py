@@ -18,7 +18,14 @@ from tribunal.plugins import load_all
 from tribunal.process.files import write_whole
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import PromptSet, prompts_with_system, shipped_prompts
-from tribunal.prompts.template import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_POST, OF_THE_RUN, OF_THE_SYSTEM
+from tribunal.prompts.template import (
+    FILLED_IN,
+    OF_THE_CASE,
+    OF_THE_POLICY,
+    OF_THE_POST,
+    OF_THE_RUN,
+    OF_THE_SYSTEM,
+)
 from tribunal.settings.graph_settings import GRAPHS
 from tribunal.settings.names import POLICIES, nodes_of
 from tribunal.settings.systems import system_of, systems
@@ -58,7 +65,9 @@ def _read_file(name: str) -> str:
     return files("tribunal.prompts").joinpath(name).read_text("utf-8")
 
 
-CATALOGUE = {name: PromptPart(*part) for name, part in parse_toml(_read_file("catalogue.toml")).items()}
+CATALOGUE = {
+    name: PromptPart(*part) for name, part in parse_toml(_read_file("catalogue.toml")).items()
+}
 
 
 def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
@@ -72,10 +81,15 @@ def editable_prompts(graph: str) -> dict[str, EditablePrompt]:
     """
     if graph not in GRAPHS:
         own = prompt_sources(graph).keys() - shipped_prompts().sources.keys()
-        return {name: EditablePrompt(f"a prompt of {graph}", prompt_sources(graph)[name], ()) for name in sorted(own)}
+        return {
+            name: EditablePrompt(f"a prompt of {graph}", prompt_sources(graph)[name], ())
+            for name in sorted(own)
+        }
     asking = [node for node in nodes_of(graph) if node.asks]
     calls = {
-        name: part.functions for name, part in CATALOGUE.items() if any(node.runs(part.functions) for node in asking)
+        name: part.functions
+        for name, part in CATALOGUE.items()
+        if any(node.runs(part.functions) for node in asking)
     }
     systems: dict[str, list[str]] = {}
     for name, functions in calls.items():
@@ -118,7 +132,8 @@ def find_prompt(name: str) -> str:
     Raises:
         BadInput: there is none.
     """
-    sources, prompt_name = {**shipped_prompts().sources, **list_system_prompts()}, name.removesuffix(".md")
+    sources = {**shipped_prompts().sources, **list_system_prompts()}
+    prompt_name = name.removesuffix(".md")
     if prompt_name not in sources:
         way = suggest_name(prompt_name, sources) or "tribunal prompts list names them all"
         raise BadInput(f"prompt: {name}: there is none of this name; {way}")
@@ -165,7 +180,9 @@ def write_new_folder(folder: Path, texts: Mapping[str, str], what: str) -> None:
         BadInput: something is there already, or it can't be written.
     """
     target = folder.expanduser()
-    if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
+    if target.is_symlink() or (
+        target.exists() and not (target.is_dir() and not any(target.iterdir()))
+    ):
         raise BadInput(f"{what}: {folder}: is there already; give a new folder")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +196,9 @@ def write_new_folder(folder: Path, texts: Mapping[str, str], what: str) -> None:
                 target.rmdir()
             shutil.move(draft, target)
     except OSError as error:
-        raise BadInput(f"{what}: {folder}: {error.strerror or error}; give a folder that can be written") from error
+        raise BadInput(
+            f"{what}: {folder}: {error.strerror or error}; give a folder that can be written"
+        ) from error
 
 
 def _readme_text(folder: Path) -> str:

@@ -29,7 +29,8 @@ _LONGEST_WORD = 80
 _BETWEEN_MARKS = re.compile(r"<<<([\w+.:%-]+ [0-9a-f]{16})\n.*?\n\1>>>", re.DOTALL)
 _MARK = re.compile(r"<<<\s?\w[\w+.:%-]* [0-9a-f]{8,}\b|\b[0-9a-f]{8,}>>>")
 _DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
-_NO_WORD, _NO_NAME = re.compile(r"[^\w+.:%-]+"), re.compile(r"[^\w ,-]+")
+_NO_WORD = re.compile(r"[^\w+.:%-]+")
+_NO_NAME = re.compile(r"[^\w ,-]+")
 
 
 class PromptError(ValueError):
@@ -113,7 +114,9 @@ def _as_word(text: str) -> Ours:
     return Ours(_NO_WORD.sub("_", without_hidden(text))[:_LONGEST_WORD])
 
 
-_name_as_word = lru_cache(maxsize=1024)(_as_word)  # a case has few names, and each prompt all of them
+_name_as_word = lru_cache(maxsize=1024)(
+    _as_word
+)  # a case has few names, and each prompt all of them
 
 
 def operator_words(text: str) -> Ours:
@@ -148,7 +151,9 @@ def entries(kind: str, listed: Iterable[Entry]) -> Material:
     Raises:
         PromptError: a head isn't of our own words.
     """
-    return _put_between_marks(kind, "\n".join(line for each in listed for line in _iter_lines(each)))
+    return _put_between_marks(
+        kind, "\n".join(line for each in listed for line in _iter_lines(each))
+    )
 
 
 def together(parts: Iterable[Ours | Material], between: str = "\n\n") -> Material:
@@ -175,7 +180,9 @@ def _field_name(text: str) -> str:
 
 def _checked_text(part: object) -> str:
     if not isinstance(part, Ours | Material):
-        raise PromptError(f"a text of {type(part).__name__} would stand bare in a prompt; mark it with `quote`")
+        raise PromptError(
+            f"a text of {type(part).__name__} would stand bare in a prompt; mark it with `quote`"
+        )
     text: str = material_text(part)
     return text
 
@@ -185,7 +192,9 @@ def _flatten_text(text: str) -> str:
 
 
 def _put_between_marks(kind: str, words: str) -> Material:
-    name, mark, salt = short_word(kind), "", 0
+    name = short_word(kind)
+    mark = ""
+    salt = 0
     while not mark or mark in words:
         mark = hashlib.sha256(f"{salt}:{words}".encode()).hexdigest()[:16]
         salt += 1

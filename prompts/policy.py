@@ -16,7 +16,14 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticKnownError
 
 from tribunal.core.language import parse_language
@@ -83,7 +90,9 @@ class Policy(PolicyPart):
     fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
     clauses: tuple[Clause, ...] = Field(default=(), validate_default=True)
-    translations: dict[Annotated[str, AfterValidator(_parse_tag)], Translation] = Field(default_factory=dict)
+    translations: dict[Annotated[str, AfterValidator(_parse_tag)], Translation] = Field(
+        default_factory=dict
+    )
     sha: str = ""
     source: str = Field(default="", repr=False, exclude=True)  # the file's whole text
 
@@ -93,7 +102,9 @@ class Policy(PolicyPart):
 
     @field_validator("protected_groups", "fine")
     @classmethod
-    def _check_hate_only(cls, value: tuple[object, ...], info: ValidationInfo) -> tuple[object, ...]:
+    def _check_hate_only(
+        cls, value: tuple[object, ...], info: ValidationInfo
+    ) -> tuple[object, ...]:
         least = 2 if info.field_name == "fine" else 1
         if info.data.get("task") != "hate" and value:
             raise ValueError("only a policy on hate speech has these; leave them out")
@@ -107,17 +118,25 @@ class Policy(PolicyPart):
     def _mark_hate(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
         of_hate = info.data.get("task") == "hate"
         if not of_hate and any(category.hate is not None for category in value):
-            raise ValueError("only a policy on hate speech says which categories are hate; leave `hate` out")
+            raise ValueError(
+                "only a policy on hate speech says which categories are hate; leave `hate` out"
+            )
         if value and value[0].hate:
-            raise ValueError("the first category is that of posts with nothing against them, so it isn't hate")
+            raise ValueError(
+                "the first category is that of posts with nothing against them, so it isn't hate"
+            )
         return tuple(
-            category.model_copy(update={"hate": of_hate and number > 0}) if category.hate is None else category
+            category.model_copy(update={"hate": of_hate and number > 0})
+            if category.hate is None
+            else category
             for number, category in enumerate(value)
         )
 
     @field_validator("fine", "binary")
     @classmethod
-    def _take_groups(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
+    def _take_groups(
+        cls, value: tuple[Category, ...], info: ValidationInfo
+    ) -> tuple[Category, ...]:
         pool = {**example_pool(), **info.data.get("pool", {})}
         return tuple(with_groups(each, each.name, pool) for each in value)
 
@@ -126,31 +145,44 @@ class Policy(PolicyPart):
     def _check_clauses(cls, value: tuple[Clause, ...], info: ValidationInfo) -> tuple[Clause, ...]:
         if not value or "binary" not in info.data:
             return value
-        fine, binary = info.data.get("fine", ()), info.data["binary"]
+        fine = info.data.get("fine", ())
+        binary = info.data["binary"]
         known = list(dict.fromkeys(each.name for each in (*fine[1:], *binary[1:])))
         ids = [each.id.casefold() for each in value]
         for clause in value:
             if ids.count(clause.id.casefold()) > 1:
-                raise ValueError(f"{clause.id}: there are two clauses of this id; give each its own")
+                raise ValueError(
+                    f"{clause.id}: there are two clauses of this id; give each its own"
+                )
             if clause.category not in known:
                 meant = suggest_known(clause.category, known)
-                raise ValueError(f"{clause.id}: category: {clause.category}: no category that a post can break{meant}")
+                raise ValueError(
+                    f"{clause.id}: category: {clause.category}: no category that a post can break{meant}"
+                )
         held = {each.category for each in value}
         wanted = [each.name for each in fine[1:] if each.hate] or [binary[1].name]
-        if lacking := next((name for name in wanted if name not in held), None):
+        lacking = next((name for name in wanted if name not in held), None)
+        if lacking:
             raise ValueError(f"no clause is of the category {lacking}; number its rule too")
         pool = {**example_pool(), **info.data.get("pool", {})}
         return tuple(with_groups(each, each.id, pool) for each in value)
 
     @model_validator(mode="after")
     def _check_names(self) -> Policy:
-        labels = {"fine": [each.name for each in self.fine], "binary": [each.name for each in self.binary]}
+        labels = {
+            "fine": [each.name for each in self.fine],
+            "binary": [each.name for each in self.binary],
+        }
         for field, names in {"protected_groups": self.protected_groups, **labels}.items():
             folded = [name.casefold() for name in names]
-            if twice := next((name for name in folded if folded.count(name) > 1), None):
+            twice = next((name for name in folded if folded.count(name) > 1), None)
+            if twice:
                 raise ValueError(f"{field} names {twice!r} twice")
         for each in self.fine:
-            if unknown := next((group for group in each.groups if group not in self.protected_groups), None):
+            unknown = next(
+                (group for group in each.groups if group not in self.protected_groups), None
+            )
+            if unknown:
                 meant = suggest_known(unknown, self.protected_groups)
                 raise ValueError(f"{each.name}: groups: {unknown!r}: is no protected group{meant}")
         known = {*labels["fine"], *labels["binary"]}
@@ -158,7 +190,9 @@ class Policy(PolicyPart):
             for field in ("meanings", "names", "reasons"):
                 for unknown in getattr(translation, field).keys() - known:
                     meant = suggest_known(unknown, known)
-                    raise ValueError(f"translations.{tag}.{field}: {unknown}: there is no such category{meant}")
+                    raise ValueError(
+                        f"translations.{tag}.{field}: {unknown}: there is no such category{meant}"
+                    )
             for each in (*self.fine, *self.binary):
                 translated = translation.reasons.get(each.name)
                 if each.reasons and translated is not None and len(translated) != len(each.reasons):
@@ -167,7 +201,9 @@ class Policy(PolicyPart):
             ids = [each.id for each in self.clauses]
             for unknown in translation.clauses.keys() - set(ids):
                 meant = suggest_known(unknown, ids) if ids else "; this policy numbers none"
-                raise ValueError(f"translations.{tag}.clauses: {unknown}: there is no such clause{meant}")
+                raise ValueError(
+                    f"translations.{tag}.clauses: {unknown}: there is no such clause{meant}"
+                )
         return self
 
     def categories(self, scheme: Scheme) -> tuple[Category, ...]:
@@ -204,7 +240,9 @@ class Policy(PolicyPart):
 
     def examples(self, scheme: Scheme) -> str:
         """Return the examples for and against each category, one a line; empty where there are none."""
-        return "\n".join(line for each in self.categories(scheme) for line in each.list_examples(each.name))
+        return "\n".join(
+            line for each in self.categories(scheme) for line in each.list_examples(each.name)
+        )
 
     def find_clause(self, id: str) -> Clause | None:
         """Return the clause of this id, or None."""
@@ -229,13 +267,16 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
     """Return the policy in a post's language, where it is translated into that; pt serves for pt-BR too."""
     if tag is None or tag in (policy.language, policy.language.partition("-")[0]):
         return policy
-    found = next((each for each in (tag, tag.partition("-")[0]) if each in policy.translations), None)
+    found = next(
+        (each for each in (tag, tag.partition("-")[0]) if each in policy.translations), None
+    )
     if found is None:
         return policy
     translation = policy.translations[found]
 
     def translate(categories: tuple[Category, ...]) -> tuple[Category, ...]:
-        meanings, reasons = translation.meanings, translation.reasons
+        meanings = translation.meanings
+        reasons = translation.reasons
         return tuple(
             each.with_examples_in(found).model_copy(
                 update={
@@ -247,10 +288,15 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
         )
 
     def translate_clause(clause: Clause) -> Clause:
-        said, clause = translation.clauses.get(clause.id), clause.with_examples_in(found)
-        return clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
+        said = translation.clauses.get(clause.id)
+        clause = clause.with_examples_in(found)
+        return (
+            clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
+        )
 
-    texts = translation.model_dump(exclude={"meanings", "names", "reasons", "clauses"}, exclude_none=True)
+    texts = translation.model_dump(
+        exclude={"meanings", "names", "reasons", "clauses"}, exclude_none=True
+    )
     labels = {"fine": translate(policy.fine), "binary": translate(policy.binary)}
     clauses = tuple(map(translate_clause, policy.clauses))
     return policy.model_copy(update={**texts, **labels, "clauses": clauses, "language": found})
@@ -305,7 +351,9 @@ def use_stored_policy(name: str, text: str | None) -> Iterator[None]:
         _stored_policies.reset(token)
 
 
-_stored_policies: ContextVar[Mapping[str, str]] = ContextVar("stored policies", default=MappingProxyType({}))
+_stored_policies: ContextVar[Mapping[str, str]] = ContextVar(
+    "stored policies", default=MappingProxyType({})
+)
 
 
 async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Policy:
@@ -339,16 +387,26 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         values = parse_toml(text)
     except ValueError as error:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
-    if derived := next((key for key in _DERIVED if key in values), None):
+    derived = next((key for key in _DERIVED if key in values), None)
+    if derived:
         raise BadInput(f"policy: {name}: {derived}: is worked out from the file; leave it out")
     try:
         policy = Policy.model_validate({**values, "source": text})
     except ValidationError as error:
-        raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
-    named = {name for each in (*policy.fine, *policy.binary, *policy.clauses) for name in each.examples_from}
-    if taken := named - policy.pool.keys():  # they become part of the text, and so of its hash
+        raise BadInput(
+            f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml"
+        ) from error
+    named = {
+        name
+        for each in (*policy.fine, *policy.binary, *policy.clauses)
+        for name in each.examples_from
+    }
+    taken = named - policy.pool.keys()
+    if taken:  # they become part of the text, and so of its hash
         return parse_policy(f"{text}\n{groups_as_toml(taken, policy.translations)}", name)
-    return policy.model_copy(update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
+    return policy.model_copy(
+        update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]}
+    )
 
 
 @lru_cache(maxsize=64)
@@ -395,5 +453,9 @@ class _PolicyTexts(NamedTexts):
 
 
 POLICY_TEXTS = _PolicyTexts(
-    "policy", "TOML", parse_policy, "give one of {names} or a TOML file", "tribunal.prompts:policies"
+    "policy",
+    "TOML",
+    parse_policy,
+    "give one of {names} or a TOML file",
+    "tribunal.prompts:policies",
 )

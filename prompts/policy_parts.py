@@ -10,21 +10,36 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    TypeAdapter,
+)
 
 from tribunal.core.text import make_visible, one_line, parse_toml, suggest_name
 from tribunal.errors import BadInput
 
 # What a policy says stands in prompts as ours, so nothing in it may hide.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
+Text = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)
+]
 Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(make_visible)]
 Name = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60),
+    StringConstraints(
+        strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60
+    ),
     AfterValidator(make_visible),
 ]
 ClauseId = Annotated[
-    str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*$", max_length=20)
+    str,
+    StringConstraints(
+        strip_whitespace=True, pattern=r"^[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*$", max_length=20
+    ),
 ]
 Severity = Literal["low", "medium", "high", "critical"]
 
@@ -46,7 +61,9 @@ class ExampleHolder(PolicyPart):
     examples_against: tuple[Text, ...] = ()
     examples_from: tuple[Name, ...] = ()
 
-    _groups: tuple[ExampleGroup, ...] = PrivateAttr(())  # those of `examples_from`; its policy fills them in
+    _groups: tuple[ExampleGroup, ...] = PrivateAttr(
+        ()
+    )  # those of `examples_from`; its policy fills them in
 
     def list_examples(self, name: str) -> list[str]:
         """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is.
@@ -56,10 +73,16 @@ class ExampleHolder(PolicyPart):
         lines = [f"is {name}: {one_line(text)}" for text in self.examples_for]
         lines += [f"is not {name}: {one_line(text)}" for text in self.examples_against]
         for group in self._groups:
-            belonging = {kind: f"is {name} ({kind}): {text}" for kind, text in group.belonging.items()}
-            contrasting = {kind: f"is not {name} ({kind}): {text}" for kind, text in group.contrasting.items()}
+            belonging = {
+                kind: f"is {name} ({kind}): {text}" for kind, text in group.belonging.items()
+            }
+            contrasting = {
+                kind: f"is not {name} ({kind}): {text}" for kind, text in group.contrasting.items()
+            }
             pairs = [kind for kind in belonging if kind in contrasting]
-            lines += [line for kind in pairs for line in (belonging.pop(kind), contrasting.pop(kind))]
+            lines += [
+                line for kind in pairs for line in (belonging.pop(kind), contrasting.pop(kind))
+            ]
             lines += [*belonging.values(), *contrasting.values()]
         return lines
 
@@ -79,8 +102,11 @@ def with_groups(part: Holder, called: str, pool: Mapping[str, ExampleGroup]) -> 
     Raises:
         ValueError: the pool lacks one.
     """
-    if unknown := next((name for name in part.examples_from if name not in pool), None):
-        raise ValueError(f"{called}: examples_from: {unknown!r}: there is no such group{suggest_known(unknown, pool)}")
+    unknown = next((name for name in part.examples_from if name not in pool), None)
+    if unknown:
+        raise ValueError(
+            f"{called}: examples_from: {unknown!r}: there is no such group{suggest_known(unknown, pool)}"
+        )
     filled = part.model_copy()
     filled._groups = tuple(pool[name] for name in part.examples_from)
     return filled
@@ -182,16 +208,23 @@ def groups_as_toml(names: Iterable[str], tags: Iterable[str]) -> str:
     lines: list[str] = []
     for name in sorted(names):
         group = example_pool()[name]
-        in_language = {f".translations.{tag}": each for tag, each in group.translations.items() if tag in tags}
+        in_language = {
+            f".translations.{tag}": each for tag, each in group.translations.items() if tag in tags
+        }
         for at, each in {"": group, **in_language}.items():
             for side, posts in (("for", each.belonging), ("against", each.contrasting)):
                 lines.append(f"\n[pool.{name}{at}.{side}]")
                 # A string of JSON is one of TOML, too.
-                lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
+                lines += [
+                    f"{kind} = {json.dumps(post, ensure_ascii=False)}"
+                    for kind, post in posts.items()
+                ]
     return "\n".join(lines) + "\n"
 
 
-_DEFINITION = re.compile(r"""^[ \t]*(?:definition|"definition"|'definition')[ \t]*=[ \t]*""", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"""^[ \t]*(?:definition|"definition"|'definition')[ \t]*=[ \t]*""", re.MULTILINE
+)
 
 
 def replace_definition(text: str, definition: str, name: str) -> str:
@@ -209,7 +242,8 @@ def replace_definition(text: str, definition: str, name: str) -> str:
     written = json.dumps(definition, ensure_ascii=False).replace("\x7f", "\\u007f")
     values = parse_toml(text)
     for key in _DEFINITION.finditer(text):
-        before, after = text[: key.end()], text[key.end() :]
+        before = text[: key.end()]
+        after = text[key.end() :]
         for end in (each.start() for each in re.finditer(r"\n|\Z", after)):
             with suppress(ValueError):  # a text of several lines ends later
                 parse_toml(f"definition = {after[:end]}")

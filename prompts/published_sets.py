@@ -32,7 +32,10 @@ class _Source(Frozen):
     answers: dict[str, AnswerNames]
 
 
-_FILES: dict[Scheme, str] = {"fine": "court_prompts.py", "binary": "court_prompts_binary.py"}  # of H-VLI
+_FILES: dict[Scheme, str] = {
+    "fine": "court_prompts.py",
+    "binary": "court_prompts_binary.py",
+}  # of H-VLI
 _PLACE = re.compile(r"\[\[(\w+)((?: \w+=\w*)*)\]\]")
 # What H-VLI's labels are called, where our policy has another name: by the policy's number.
 _THEIR_NAMES = {"Homophobe": 3, "Religion": 4}
@@ -55,7 +58,9 @@ def import_prompts(source: str, folder: Path, to: Path, scheme: Scheme = "fine")
     if source not in sources:
         way_out = suggest_name(source, sources) or f"give {' or '.join(sources)}"
         raise BadInput(f"import: {source!r}: no such repository is known; {way_out}")
-    known, clone, court = sources[source], folder.expanduser(), source == "h-vli"
+    known = sources[source]
+    clone = folder.expanduser()
+    court = source == "h-vli"
     if court:
         path, texts = read_constants(clone, _FILES[scheme], known.texts)
     else:
@@ -69,18 +74,25 @@ def import_prompts(source: str, folder: Path, to: Path, scheme: Scheme = "fine")
     def put_in(place: re.Match[str]) -> str:
         variables = dict(each.split("=") for each in place[2].split())
         shown = {
-            f"##{mark}##": f"\n\n\n{{{{ {ours} }}}}\n\n" if ours else "(the post)" for mark, ours in variables.items()
+            f"##{mark}##": f"\n\n\n{{{{ {ours} }}}}\n\n" if ours else "(the post)"
+            for mark, ours in variables.items()
         }
         return as_template(texts[place[1]], path, place[1], shown or None)
 
-    written = {f"{name}.md": _fill_up(name, _PLACE.sub(put_in, text)) for name, text in known.prompts.items()}
+    written = {
+        f"{name}.md": _fill_up(name, _PLACE.sub(put_in, text))
+        for name, text in known.prompts.items()
+    }
     toml = ["# How answers are read: our name = theirs. See docs/policies.md."]
     for prompt, names in known.answers.items():
         read_as = _with_labels(prompt, names, scheme) if court else names
         if prompt == "predict/judge":
             read_as = AnswerNames(fields=dict(spelt))
         toml.append(f'\n[answers."{prompt}"]')
-        toml += [f"{key} = {_toml_value(value)}" for key, value in read_as.model_dump(exclude_defaults=True).items()]
+        toml += [
+            f"{key} = {_toml_value(value)}"
+            for key, value in read_as.model_dump(exclude_defaults=True).items()
+        ]
     written[SET_FILE] = "\n".join(toml) + "\n"
     held = {name.removesuffix(".md"): text.rstrip() for name, text in written.items()}
     made = parse_prompts(prompts_as_text(held), str(to))  # before anything is written
@@ -100,7 +112,10 @@ def _with_labels(prompt: str, names: AnswerNames, scheme: Scheme) -> AnswerNames
         return names
     policy = load_policy("h-vli")
     by_kind = names.items or scheme == "fine"  # a cue says the kind of hate in either scheme
-    labels = {str(number): each.name for number, each in enumerate(policy.fine if by_kind else policy.binary)}
+    labels = {
+        str(number): each.name
+        for number, each in enumerate(policy.fine if by_kind else policy.binary)
+    }
     if by_kind:
         labels |= {name: policy.fine[number].name for name, number in _THEIR_NAMES.items()}
     update: JSON = {"values": {"category": labels}}
@@ -118,7 +133,11 @@ def _fill_up(name: str, text: str) -> str:
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{json.dumps(key)} = {_toml_value(each)}" for key, each in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml_value, value)) + "]"
     return json.dumps(value, ensure_ascii=False)
@@ -140,16 +159,24 @@ def read_constants(folder: Path, file: str, wanted: Iterable[str]) -> tuple[Path
     try:
         tree = ast.parse(_read_clone_file(path, folder))
     except (SyntaxError, RecursionError) as error:
-        raise BadInput(f"import: {path}: is no Python that can be parsed; {_OTHER_LAYOUT}") from error
+        raise BadInput(
+            f"import: {path}: is no Python that can be parsed; {_OTHER_LAYOUT}"
+        ) from error
     texts: dict[str, str] = {}
     for node in tree.body:
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+        if (
+            isinstance(node, ast.Assign)
+            and len(node.targets) == 1
+            and isinstance(node.targets[0], ast.Name)
+        ):
             value = _text_of(node.value, texts)
             if value is not None:
                 texts[node.targets[0].id] = value
     for name in wanted:
         if not texts.get(name, "").strip():
-            raise BadInput(f"import: {path}: {name} was sought, a text at the top of the file; {_OTHER_LAYOUT}")
+            raise BadInput(
+                f"import: {path}: {name} was sought, a text at the top of the file; {_OTHER_LAYOUT}"
+            )
     return path, {name: texts[name].strip() for name in wanted}
 
 
@@ -199,7 +226,9 @@ def _read_clone_file(path: Path, folder: Path) -> str:
         return read_text(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is no text in UTF-8"
-        raise BadInput(f"import: {path}: {reason}; give the folder of the clone ({folder} was given)") from error
+        raise BadInput(
+            f"import: {path}: {reason}; give the folder of the clone ({folder} was given)"
+        ) from error
 
 
 def find_answer_field(path: Path, name: str, text: str, field: str) -> str:
@@ -210,11 +239,15 @@ def find_answer_field(path: Path, name: str, text: str, field: str) -> str:
     """
     found = re.search(rf"[\"“'‘]({re.escape(field)})[\"”'’]\s*:", text, re.IGNORECASE)
     if found is None:
-        raise BadInput(f'import: {path}: {name}: the field "{field}" of the answer was sought; {_OTHER_LAYOUT}')
+        raise BadInput(
+            f'import: {path}: {name}: the field "{field}" of the answer was sought; {_OTHER_LAYOUT}'
+        )
     return found[1]
 
 
-def as_template(text: str, path: Path, name: str, variables: Mapping[str, str] | None = None) -> str:
+def as_template(
+    text: str, path: Path, name: str, variables: Mapping[str, str] | None = None
+) -> str:
     """Return a text as a template that says just this, with our variables in the place of its own marks.
 
     Args:
@@ -237,7 +270,9 @@ def as_template(text: str, path: Path, name: str, variables: Mapping[str, str] |
                 raise BadInput(f"import: {path}: {name}: {part} isn't known; {_OTHER_LAYOUT}")
             made.append(variables[part])
         elif "endraw" in part:
-            raise BadInput(f"import: {path}: {name}: holds the word endraw, which a template can't say as it is")
+            raise BadInput(
+                f"import: {path}: {name}: holds the word endraw, which a template can't say as it is"
+            )
         elif part:
             made.append(f"{{% raw %}}{part}{{% endraw %}}")
     return "".join(made)

@@ -27,7 +27,10 @@ Filled = TypeVar("Filled", bound=BaseModel)
 # Fields that an answer may leave open: who reads them takes an empty text, too.
 MAY_BE_OPEN = {
     ("predict/response", "stance"),
-    *((f"arcade/{each}", "characteristic") for each in ("gatekeeper", "indictment", "investigation")),
+    *(
+        (f"arcade/{each}", "characteristic")
+        for each in ("gatekeeper", "indictment", "investigation")
+    ),
 }
 
 
@@ -65,7 +68,11 @@ class AnswerNames(Frozen):
         if isinstance(found, dict) and self.items in found:
             return found
         listed = found if isinstance(found, list) else [found]
-        return {self.items: [self._rename_fields(each) if isinstance(each, dict) else each for each in listed]}
+        return {
+            self.items: [
+                self._rename_fields(each) if isinstance(each, dict) else each for each in listed
+            ]
+        }
 
     def _rename_fields(self, found: JSON) -> JSON:
         renamed = {**self.otherwise, **found}
@@ -87,13 +94,16 @@ class AnswerNames(Frozen):
         Raises:
             BadInput: a field isn't; with the name that was probably meant.
         """
-        fields, whole = form.model_fields, [name for name in (self.items, self.words) if name]
+        fields = form.model_fields
+        whole = [name for name in (self.items, self.words) if name]
         for name in whole:
             _check_name(prompt, "items" if name == self.items else "words", name, list(fields))
         if self.items:
             item = get_args(fields[self.items].annotation)
             if not item or not hasattr(item[0], "model_fields"):
-                raise BadInput(f"prompts: set.toml: answers.{prompt}.items: {self.items!r}: is no list of parts")
+                raise BadInput(
+                    f"prompts: set.toml: answers.{prompt}.items: {self.items!r}: is no list of parts"
+                )
             fields = item[0].model_fields
         for table in ("fields", "values", "otherwise", "open"):
             for name in getattr(self, table):
@@ -129,7 +139,9 @@ def leave_open(form: type[Filled], fields: tuple[str, ...], items: str = "") -> 
 def _check_name(prompt: str, table: str, name: str, fields: list[str]) -> None:
     if name not in fields:
         way_out = suggest_name(name, fields) or f"the fields are {', '.join(fields)}"
-        raise BadInput(f"prompts: set.toml: answers.{prompt}.{table}: the answer has no {name!r}; {way_out}")
+        raise BadInput(
+            f"prompts: set.toml: answers.{prompt}.{table}: the answer has no {name!r}; {way_out}"
+        )
 
 
 SET_FILE = "set.toml"
@@ -184,4 +196,6 @@ def warn_of_other_models(name: str, file: SetFile, models: Iterable[object]) -> 
     others = sorted(model for model in asked if not file.tuned.fits_model(model))
     if not others:
         return []
-    return [f"prompts: {name}: were tuned for {file.tuned.family}; asked with them: {', '.join(others)}"]
+    return [
+        f"prompts: {name}: were tuned for {file.tuned.family}; asked with them: {', '.join(others)}"
+    ]

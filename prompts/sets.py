@@ -26,7 +26,14 @@ from tribunal.process.files import read_regular, read_text
 from tribunal.prompts.marks import Material, Ours, PromptError
 from tribunal.prompts.policy_parts import Category, Clause
 from tribunal.prompts.set_file import SET_FILE, parse_set_file
-from tribunal.prompts.template import FILLED_IN, OF_THE_POST, OF_THE_SYSTEM, check_template, iter_includes, make_sandbox
+from tribunal.prompts.template import (
+    FILLED_IN,
+    OF_THE_POST,
+    OF_THE_SYSTEM,
+    check_template,
+    iter_includes,
+    make_sandbox,
+)
 from tribunal.schema import JSON
 from tribunal.settings.contents import NamedTexts, remember_text, remembered_text
 from tribunal.settings.context import Context
@@ -40,7 +47,11 @@ def _is_marked(value: object) -> bool:
     """Return whether a value may be put into a prompt: any text of it is ours, or between marks."""
     if isinstance(value, tuple | list):
         return all(map(_is_marked, value))
-    return value is None or value == "" or isinstance(value, Ours | Material | Category | Clause | int | float)
+    return (
+        value is None
+        or value == ""
+        or isinstance(value, Ours | Material | Category | Clause | int | float)
+    )
 
 
 class PromptSet:
@@ -55,9 +66,13 @@ class PromptSet:
         sha: the hash of `texts`.
     """
 
-    def __init__(self, name: str, sources: Mapping[str, str], own: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self, name: str, sources: Mapping[str, str], own: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         """Keep the prompts; each is compiled when it is first asked with."""
-        self.name, self.sources, self.own = name, sources, own
+        self.name = name
+        self.sources = sources
+        self.own = own
         self.file = parse_set_file(own.get(SET_FILE, ""), f"{name}/{SET_FILE}")
         self.texts = {**sources, SET_FILE: own[SET_FILE]} if SET_FILE in own else sources
         digest = hashlib.sha256()
@@ -82,9 +97,11 @@ class PromptSet:
         """
         variables = self.variables(name)
         if variables != material.keys():
-            missing, unused = sorted(variables - material.keys()), sorted(material.keys() - variables)
+            missing = sorted(variables - material.keys())
+            unused = sorted(material.keys() - variables)
             raise PromptError(f"prompt {name}: missing {missing}, unused {unused}")
-        if bare := [each for each, value in material.items() if not _is_marked(value)]:
+        bare = [each for each, value in material.items() if not _is_marked(value)]
+        if bare:
             raise PromptError(
                 f"prompt {name}: {', '.join(bare)}: plain text would stand bare; mark it (tribunal.prompts.marks)"
             )
@@ -102,14 +119,18 @@ class PromptSet:
         if name not in self._variables:
             named = (name, *self.parts_of(name))
             trees = [self._sandbox.parse(self.sources[each]) for each in named]
-            self._variables[name] = frozenset[str]().union(*map(meta.find_undeclared_variables, trees))
+            self._variables[name] = frozenset[str]().union(
+                *map(meta.find_undeclared_variables, trees)
+            )
         return self._variables[name]
 
     def parts_of(self, name: str) -> set[str]:
         """Return the names of the prompts that a prompt includes, directly or through others."""
         found: set[str] = set()
         for start, whole in iter_includes(self._sandbox.parse(self.sources[name])):
-            for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
+            for each in (
+                [start] if whole else [each for each in self.sources if each.startswith(start)]
+            ):
                 found |= {each, *self.parts_of(each)}
         return found
 
@@ -140,7 +161,9 @@ def prompts_with_system(name: str | None) -> PromptSet:
         return shipped_prompts()
     system = system_of(name)
     if system is None:
-        raise BadInput(f"context.system: {name[:80]!r}: there is none in this process; import its package")
+        raise BadInput(
+            f"context.system: {name[:80]!r}: there is none in this process; import its package"
+        )
     own = system.read_prompts()
     prompts = PromptSet(name, {**shipped_prompts().sources, **own})
     for each, text in own.items():
@@ -166,11 +189,14 @@ class _PromptFolders(NamedTexts):
         Raises:
             BadInput: the folder can't be read, or holds no prompt, or a file that is none.
         """
-        root, own = Path(name).expanduser(), dict[str, str]()
+        root = Path(name).expanduser()
+        own = dict[str, str]()
         known = sorted(shipped_prompts().sources)
         try:
             if not root.is_dir():
-                raise BadInput(f"prompts: {name}: is no folder; give one with prompts, such as arcade/judge.md")
+                raise BadInput(
+                    f"prompts: {name}: is no folder; give one with prompts, such as arcade/judge.md"
+                )
             for path in sorted(root.rglob("*")):
                 within = path.relative_to(root)
                 hidden = any(part.startswith(".") for part in within.parts)
@@ -183,7 +209,9 @@ class _PromptFolders(NamedTexts):
         except BadInput:
             raise
         except (OSError, ValueError) as error:
-            raise BadInput(f"prompts: {name}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
+            raise BadInput(
+                f"prompts: {name}: {getattr(error, 'strerror', None) or error}; mend the folder"
+            ) from error
         if not own.keys() - {SET_FILE}:
             raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(known)}")
         return prompts_as_text(own)
@@ -194,8 +222,12 @@ class _PromptFolders(NamedTexts):
         Raises:
             BadInput: the stored value is no set of prompts.
         """
-        if not isinstance(held, Mapping) or not all(isinstance(each, str) for each in held.values()):
-            raise BadInput("context.prompts: are no prompts; give the text of each by its name, such as arcade/judge")
+        if not isinstance(held, Mapping) or not all(
+            isinstance(each, str) for each in held.values()
+        ):
+            raise BadInput(
+                "context.prompts: are no prompts; give the text of each by its name, such as arcade/judge"
+            )
         return prompts_as_text(held)
 
 
@@ -225,10 +257,13 @@ def parse_prompts(text: str, folder: str, system: str | None = None, edits: str 
     Raises:
         BadInput: there is no prompt of such a name, or one has a fault; with file and line.
     """
-    base, root = prompts_with_system(system), Path(folder).expanduser()
+    base = prompts_with_system(system)
+    root = Path(folder).expanduser()
     own: JSON = parse_json(text) if text else {}
     edited: JSON = parse_json(edits) if edits else {}
-    parse_set_file(own.get(SET_FILE, ""), root / SET_FILE).check_prompts(base.sources, root / SET_FILE)
+    parse_set_file(own.get(SET_FILE, ""), root / SET_FILE).check_prompts(
+        base.sources, root / SET_FILE
+    )
     files = {name: each for name, each in own.items() if name != SET_FILE}
     places = {name: f"prompts: {root / f'{name[:80]}.md'}" for name in files}
     places |= {name: f"prompt_texts: {name[:80]}" for name in edited}
@@ -278,12 +313,16 @@ def _check_variables(place: str, name: str, text: str, prompts: PromptSet, base:
     needed = frozenset[str]() if system else base.variables(name) - optional
     known = OF_THE_SYSTEM if system else needed | optional
     variables = prompts.variables(name)
-    if unknown := sorted(variables - known):
+    unknown = sorted(variables - known)
+    if unknown:
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
         names = make_sandbox({}).parse(text).find_all(nodes.Name)
-        line = next((f", line {node.lineno}" for node in names if node.name == unknown[0]), "")  # or in another file
+        line = next(
+            (f", line {node.lineno}" for node in names if node.name == unknown[0]), ""
+        )  # or in another file
         raise BadInput(f"{place}{line}: there is no {unknown[0]!r} here; {way_out}")
-    if missing := sorted(needed - variables):
+    missing = sorted(needed - variables)
+    if missing:
         raise BadInput(
             f"{place}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "
             "it is left out on purpose"
@@ -350,6 +389,10 @@ async def load_prompts(
         return shipped_prompts() if ready else await asyncio.to_thread(prompts_with_system, system)
     text = ""
     if folder is not None:
-        text = await (PROMPT_TEXTS.load(folder, afresh=True) if afresh else PROMPT_TEXTS.text_of_case(case, folder))
+        text = await (
+            PROMPT_TEXTS.load(folder, afresh=True)
+            if afresh
+            else PROMPT_TEXTS.text_of_case(case, folder)
+        )
     written = prompts_as_text(edits) if edits else ""
     return await asyncio.to_thread(parse_prompts, text, folder or "", system, written)

@@ -15,8 +15,12 @@ from tribunal.prompts.marks import material_text
 # The fields of a policy that are told word for word.
 POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "together")
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
-OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
-OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds", "clauses"))
+OF_THE_SYSTEM = frozenset(
+    (*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy")
+)
+OF_THE_POLICY = frozenset(
+    ("expression", "excuses", "together", "category_examples", "kinds", "clauses")
+)
 # What a role's prompt may say of the settings of the run; filled in in the same way.
 OF_THE_RUN = frozenset(("label_first", "boxes", "cue_limit", "rejects_in_both_tracks", "sure"))
 # What a role's prompt may say of what the case holds, so that it has no rule for what isn't there.
@@ -30,10 +34,37 @@ OF_THE_POST = frozenset(("reading",))  # what `post` may say besides
 
 # Of a category, of a clause, and of a loop.
 _ATTRIBUTES = ("name", "meaning", "id", "category", "rule", "exceptions", "index", "first", "last")
-_FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
+_FILTERS = (
+    "capitalize",
+    "default",
+    "first",
+    "indent",
+    "join",
+    "last",
+    "length",
+    "lower",
+    "replace",
+    "title",
+    "trim",
+)
 # What is made of a part of a prompt after it has been filled in could take off its marks.
-_MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.Import, nodes.FromImport)
-_MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, nodes.Getitem, nodes.For)
+_MADE_OF_PARTS = (
+    nodes.FilterBlock,
+    nodes.AssignBlock,
+    nodes.Macro,
+    nodes.CallBlock,
+    nodes.Import,
+    nodes.FromImport,
+)
+_MADE_OF_VALUES = (
+    nodes.Filter,
+    nodes.Concat,
+    nodes.Add,
+    nodes.Mul,
+    nodes.Mod,
+    nodes.Getitem,
+    nodes.For,
+)
 # Variables that hold strangers' words, in the prompts that are filled with them.
 STRANGERS = {
     "appeal", "before", "debate", "defence", "earlier", "evidence", "examples", "grounds", "history", "hits",
@@ -102,7 +133,9 @@ def check_template(place: str, name: str, text: str, sources: Mapping[str, str])
             raise BadInput(f"{line}: a prompt calls nothing; write out what it says")
         key = getattr(node, "attr", None) or getattr(getattr(node, "arg", None), "value", None)
         if isinstance(key, str) and key not in _ATTRIBUTES:
-            raise BadInput(f"{line}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
+            raise BadInput(
+                f"{line}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}"
+            )
     for part in tree.find_all(_MADE_OF_PARTS):
         raise BadInput(
             f"{place}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports nothing; "
@@ -111,7 +144,9 @@ def check_template(place: str, name: str, text: str, sources: Mapping[str, str])
     for derived in tree.find_all(_MADE_OF_VALUES):
         _check_strangers_untouched(place, derived)
     for start, whole in iter_includes(tree):
-        found = start in sources if whole else start and any(each.startswith(start) for each in sources)
+        found = (
+            start in sources if whole else start and any(each.startswith(start) for each in sources)
+        )
         if not found:
             way_out = suggest_name(start, sources) or "include a prompt of the set by its name"
             raise BadInput(f"{place}: includes {start!r}, which is no prompt; {way_out}")
@@ -122,8 +157,11 @@ def _check_strangers_untouched(place: str, made: nodes.Node) -> None:
     if isinstance(made, nodes.Filter) and made.name == "default":
         return
     part = made.iter if isinstance(made, nodes.For) else made
-    names = {each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)}
-    if used := sorted(names & STRANGERS):
+    names = {
+        each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)
+    }
+    used = sorted(names & STRANGERS)
+    if used:
         raise BadInput(
             f"{place}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between their "
             f"marks; write {{{{ {used[0]} }}}} alone"

@@ -83,11 +83,15 @@ def create_app(options: ServiceOptions) -> FastAPI:
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
-        openapi_tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
+        openapi_tags=[
+            {"name": name, "description": description} for name, description in _TAGS.items()
+        ],
         generate_unique_id_function=lambda route: route.name,
     )
     # Swagger UI from our own files: where the service runs, a CDN may be out of reach.
-    app.mount("/docs/files", StaticFiles(packages=[("fastapi_offline", "static")]), name="document_files")
+    app.mount(
+        "/docs/files", StaticFiles(packages=[("fastapi_offline", "static")]), name="document_files"
+    )
     app.add_api_route("/docs", _show_document, include_in_schema=False, response_class=HTMLResponse)
     make_document = app.openapi
     app.openapi = cache(lambda: _complete_document(make_document()))  # type: ignore[method-assign]
@@ -147,7 +151,8 @@ def _problem_of(error: Exception) -> Problem:
         case RequestValidationError():
             fault = error.errors()[0]
             if fault["type"] == "json_invalid":
-                character, why = fault["loc"][-1], fault["ctx"]["error"]
+                character = fault["loc"][-1]
+                why = fault["ctx"]["error"]
                 return Problem("bad_input", f"body: is not JSON: {why}, at character {character}")
             place = [str(part) for part in fault["loc"]]
             if fault["type"] == UNKNOWN_FIELD:
@@ -155,11 +160,15 @@ def _problem_of(error: Exception) -> Problem:
             field = ".".join(place[1:]) or place[0]
             return Problem("bad_input", f"{field}: {fault['msg']}")
         case DataError():
-            return Problem("bad_input", "the request holds a character that no database takes, such as NUL")
+            return Problem(
+                "bad_input", "the request holds a character that no database takes, such as NUL"
+            )
         case ClientDisconnect():
             return Problem("bad_input", "body: ended early")
         case HTTPException():
-            problem = Problem(_KIND_OF_STATUS.get(error.status_code, "bad_input"), str(error.detail))
+            problem = Problem(
+                _KIND_OF_STATUS.get(error.status_code, "bad_input"), str(error.detail)
+            )
             problem.status = error.status_code
             return problem
     if is_full(error):
@@ -172,7 +181,13 @@ def _problem_of(error: Exception) -> Problem:
 _REF = "#/components/schemas/"
 _BODY_ANSWERS = {"408": "error: timeout", "413": "error: too_large", "415": "error: wrong_type"}
 _HEADERS_OF_STATUS = {"401": ["WWW-Authenticate"], "429": ["Retry-After"], "503": ["Retry-After"]}
-_PLAIN_VALUES: dict[str, Any] = {"string": "…", "integer": 0, "number": 0.0, "boolean": False, "null": None}
+_PLAIN_VALUES: dict[str, Any] = {
+    "string": "…",
+    "integer": 0,
+    "number": 0.0,
+    "boolean": False,
+    "null": None,
+}
 _RECORD_EXAMPLE: JSON = {
     "outcome": "verdict", "post_id": "t-1", "graph": "tribunal", "task": "hate", "scheme": "binary", "label": 0,
     "category": "NotHate", "hateful": False, "explanation": "It greets everybody.", "rehearsed": False,
@@ -196,7 +211,10 @@ def _show_document(request: Request) -> HTMLResponse:
 def _complete_document(document: JSON) -> JSON:
     """Return the document of the application with the errors and examples that FastAPI leaves out."""
     schemas: JSON = document["components"]["schemas"]
-    for name in ("HTTPValidationError", "ValidationError"):  # never sent: a wrong field is 400, in the route's shape
+    for name in (
+        "HTTPValidationError",
+        "ValidationError",
+    ):  # never sent: a wrong field is 400, in the route's shape
         schemas.pop(name, None)
     for methods in document["paths"].values():
         for operation in methods.values():

@@ -34,7 +34,8 @@ class BodyLimits:
 
     def __init__(self, app: ASGIApp, options: ServiceOptions) -> None:
         """Set the limits of each path by the options."""
-        self._app, self._seconds = app, options.body_seconds
+        self._app = app
+        self._seconds = options.body_seconds
         self._by_path = dict.fromkeys(_POST_PATHS, (options.most_body, "most_body"))
         self._by_path["/v1/batches"] = options.batch_bytes + _SMALL_BODY, "batch_bytes"
 
@@ -46,8 +47,11 @@ class BodyLimits:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         max_bytes, limit = self._by_path.get(path, (_SMALL_BODY, "the most here"))
         deadline = asyncio.get_running_loop().time() + self._seconds
-        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        size, is_whole = 0, False
+        announced = next(
+            (value for name, value in scope["headers"] if name == b"content-length"), b"0"
+        )
+        size = 0
+        is_whole = False
 
         async def receive_limited() -> Message:
             """Return the next piece; after the last one, what the server says of the client."""
@@ -59,7 +63,9 @@ class BodyLimits:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, f"body: took over {self._seconds:g} seconds (body_seconds)") from None
+                raise HTTPException(
+                    408, f"body: took over {self._seconds:g} seconds (body_seconds)"
+                ) from None
             size += len(message.get("body", b""))
             check_size(size)
             is_whole = not message.get("more_body", False)
@@ -75,7 +81,9 @@ class BodyLimits:
 class LimitedConnection(H11Protocol):
     """One connection: uvicorn's, with the limits of the options that the application's state holds."""
 
-    _head_timer: asyncio.TimerHandle | None = None  # for the head of a request, or for its beginning
+    _head_timer: asyncio.TimerHandle | None = (
+        None  # for the head of a request, or for its beginning
+    )
     _has_begun = False  # whether the timer is for what has begun: a new connection, a head, the rest of a body
     _reader_timer: asyncio.TimerHandle | None = None  # for the client to take some of its answer
     _idle_since = 0.0
@@ -101,17 +109,26 @@ class LimitedConnection(H11Protocol):
             # asyncio sees to it only for sockets that were made with TCP as their protocol, and uvicorn's aren't.
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # The one at the other end itself: uvicorn has in `client` whom a proxy on this machine names.
-        self.app_state = {**self.app_state, PEER: (transport.get_extra_info("peername") or ("",))[0]}
+        self.app_state = {
+            **self.app_state,
+            PEER: (transport.get_extra_info("peername") or ("",))[0],
+        }
         self._idle_since = self.loop.time()
         self._wait_for_request(begun=True)
         if len(self.connections) > self.options.connections:
-            others = [each for each in self.connections if isinstance(each, LimitedConnection) and each is not self]
+            others = [
+                each
+                for each in self.connections
+                if isinstance(each, LimitedConnection) and each is not self
+            ]
             idle = [each for each in others if each.idle and not each.transport.is_closing()]
             if idle:
                 min(idle, key=lambda each: each._idle_since).transport.abort()
             else:
                 limit = self.options.connections
-                self._refuse(Problem("unavailable", f"over {limit} connections at a time", retry_after=1))
+                self._refuse(
+                    Problem("unavailable", f"over {limit} connections at a time", retry_after=1)
+                )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection, which is gone."""
@@ -126,7 +143,12 @@ class LimitedConnection(H11Protocol):
             return
         super().data_received(data)
         begun = bool(self.conn.trailing_data[0]) or self.conn.their_state is not h11.IDLE
-        if self.idle and self.cycle is not None and begun is not self._has_begun and not self._is_refused:
+        if (
+            self.idle
+            and self.cycle is not None
+            and begun is not self._has_begun
+            and not self._is_refused
+        ):
             self._wait_for_request(begun=begun)
 
     def handle_events(self) -> None:
@@ -165,21 +187,36 @@ class LimitedConnection(H11Protocol):
             self._head_timer.cancel()
         self._has_begun = begun
         if begun:
-            self._head_timer = self.loop.call_later(self.options.head_seconds, self._give_up_on_head)
+            self._head_timer = self.loop.call_later(
+                self.options.head_seconds, self._give_up_on_head
+            )
         else:
-            self._head_timer = self.loop.call_later(self.options.keep_alive, self.timeout_keep_alive_handler)
+            self._head_timer = self.loop.call_later(
+                self.options.keep_alive, self.timeout_keep_alive_handler
+            )
 
     def _give_up_on_head(self) -> None:
         begun, _ = self.conn.trailing_data
-        if begun and self.conn.their_state is h11.IDLE and not (self._is_refused or self.transport.is_closing()):
-            self._refuse(Problem("timeout", f"head: took over {self.options.head_seconds:g} seconds (head_seconds)"))
+        if (
+            begun
+            and self.conn.their_state is h11.IDLE
+            and not (self._is_refused or self.transport.is_closing())
+        ):
+            self._refuse(
+                Problem(
+                    "timeout",
+                    f"head: took over {self.options.head_seconds:g} seconds (head_seconds)",
+                )
+            )
         else:
             self.transport.abort()
 
     def _watch_reader(self, unread: int) -> None:
         if self._reader_timer is not None:
             self._reader_timer.cancel()
-        self._reader_timer = self.loop.call_later(self.options.answer_seconds, self._check_reader, unread)
+        self._reader_timer = self.loop.call_later(
+            self.options.answer_seconds, self._check_reader, unread
+        )
 
     def _check_reader(self, unread_before: int) -> None:
         unread = self.transport.get_write_buffer_size()
@@ -190,13 +227,21 @@ class LimitedConnection(H11Protocol):
 
     def _refuse(self, problem: Problem) -> None:
         body = json.dumps(problem.body()).encode()
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+        }
         all_headers = list({**headers, **problem.headers()}.items())
-        head = h11.Response(status_code=problem.status, headers=all_headers, reason=STATUS_PHRASES[problem.status])
+        head = h11.Response(
+            status_code=problem.status, headers=all_headers, reason=STATUS_PHRASES[problem.status]
+        )
         for event in (head, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         if self.transport.can_write_eof():
-            self._is_refused = True  # a connection that is closed while bytes come may lose the answer
+            self._is_refused = (
+                True  # a connection that is closed while bytes come may lose the answer
+            )
             self.transport.write_eof()
             self._wait_for_request(begun=True)
         else:

@@ -78,7 +78,9 @@ async def _find_wrong_setting(body: bytes) -> str | None:
         if not context and not configurable:
             continue
         try:
-            graph, names = await _names_in_schema(str(request.get("assistant_id") or request.get("graph_id")))
+            graph, names = await _names_in_schema(
+                str(request.get("assistant_id") or request.get("graph_id"))
+            )
         except APIStatusError:  # there is no such assistant, as the server says
             continue
         if not names >= EveryGraph.model_fields.keys() - {PROMPT_TEXTS}:  # not settings of ours
@@ -121,7 +123,9 @@ async def _names_in_schema(assistant: str) -> tuple[str, frozenset[str]]:
         found = ours[0]
     graph = found["graph_id"]
     if graph not in _names:
-        schema = (await server.assistants.get_schemas(found["assistant_id"])).get("context_schema") or {}
+        schema = (await server.assistants.get_schemas(found["assistant_id"])).get(
+            "context_schema"
+        ) or {}
         _names[graph] = frozenset(schema.get("properties", {}))
     return graph, _names[graph]
 
@@ -160,7 +164,9 @@ def make_mounted_app() -> Starlette:
     if missing_package("service") is not None:
         import logging
 
-        logging.getLogger(__name__).warning(f"the service's routes are not served: {install_command('service')}")
+        logging.getLogger(__name__).warning(
+            f"the service's routes are not served: {install_command('service')}"
+        )
         return Starlette(middleware=[Middleware(ContextCheck)])
     from fastapi import FastAPI
 
@@ -177,7 +183,9 @@ def make_mounted_app() -> Starlette:
             yield
 
     checks = [Middleware(ContextCheck)]
-    outer = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, middleware=checks)
+    outer = FastAPI(
+        lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, middleware=checks
+    )
     outer.router.routes.append(_ServiceRoute(service))
     outer.openapi = service.openapi  # type: ignore[method-assign]
     return outer

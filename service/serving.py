@@ -56,7 +56,10 @@ def run(options: ServiceOptions, started: Callable[[str], object] | None = None)
         BadInput: the port can't be had, or a replica can't start with these options.
     """
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
-    for each in (signal.SIGTERM, signal.SIGINT):  # uvicorn sends itself the signal that stopped it once more at its end
+    for each in (
+        signal.SIGTERM,
+        signal.SIGINT,
+    ):  # uvicorn sends itself the signal that stopped it once more at its end
         signal.signal(each, lambda *_: sys.exit(0))
     with closing(_bind_socket(options.host, options.port)) as listener:
         database = asyncio.run(_check_start(options))
@@ -68,7 +71,9 @@ def run(options: ServiceOptions, started: Callable[[str], object] | None = None)
             server.run([listener])
             return
         # Several processes count in one folder, which the environment names to prometheus-client in each of them.
-        with tempfile.TemporaryDirectory(prefix="tribunal-metrics-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix="tribunal-metrics-", ignore_cleanup_errors=True
+        ) as folder:
             os.environ[SHARED_METRICS_FOLDER] = folder
             supervisor = _Supervisor(config, [listener])
             supervisor.say_started = say_started
@@ -133,7 +138,8 @@ def _make_app(options: ServiceOptions) -> FastAPI:
     from tribunal.service.app import create_app
 
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
-    if supervisor := parent_process():
+    supervisor = parent_process()
+    if supervisor:
         _LOG.info("worker process started", pid=os.getpid())
         threading.Thread(target=_stop_after, args=(supervisor.join,), daemon=True).start()
     app = create_app(options)
@@ -186,7 +192,9 @@ def _draining_on_signal(replica: Replica, *, supervised: bool) -> Iterator[None]
     def receive(number: int, frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(handle, number, frame)
 
-    uvicorn_handlers = {each: signal.signal(each, receive) for each in (signal.SIGTERM, signal.SIGINT)}
+    uvicorn_handlers = {
+        each: signal.signal(each, receive) for each in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         yield
     finally:
@@ -232,7 +240,9 @@ class _Supervisor(Multiprocess):
         super().join_all()
 
 
-def _say_started(options: ServiceOptions, port: int, database: str, started: Callable[[str], object] | None) -> None:
+def _say_started(
+    options: ServiceOptions, port: int, database: str, started: Callable[[str], object] | None
+) -> None:
     """Log where the service listens and what it works on, at every log level."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     address = f"http://{host}:{port}"

@@ -35,7 +35,10 @@ CASES = {
 }
 UNSURE, LOW_QUALITY = ("d", 2), ("f", 1)  # of which post, which annotator said so
 EXPERT = {"d": RACIST, "e": NOT, "i": NOT}
-MAP = [each for name in (RACIST, RELIGIOUS) for each in ("--labels", f"{name}={name}")] + ["--labels", f"{NOT}=not"]
+MAP = [each for name in (RACIST, RELIGIOUS) for each in ("--labels", f"{name}={name}")] + [
+    "--labels",
+    f"{NOT}=not",
+]
 
 
 def write_posts(folder: Path) -> Path:
@@ -75,7 +78,12 @@ def chosen(name: str, annotator: int) -> list[dict[str, Any]]:
         for control, choices in given.items()
         if choices
     ]
-    note = {"from_name": "note", "to_name": "text", "type": "textarea", "value": {"text": [f"said of {name}"]}}
+    note = {
+        "from_name": "note",
+        "to_name": "text",
+        "type": "textarea",
+        "value": {"text": [f"said of {name}"]},
+    }
     return [*results, note] if annotator == 1 else results
 
 
@@ -94,7 +102,15 @@ def exported(tasks: list[dict[str, Any]], *, expert: bool = False) -> list[dict[
             for person in people
         ]  # fmt: skip
         skipped = {"id": 10 * number + 9, "completed_by": 9, "result": [], "was_cancelled": True}
-        made.append({**task, "id": number, "annotations": [*annotations, skipped], "predictions": [], "project": 1})
+        made.append(
+            {
+                **task,
+                "id": number,
+                "annotations": [*annotations, skipped],
+                "predictions": [],
+                "project": 1,
+            }
+        )
     return made
 
 
@@ -105,8 +121,17 @@ def in_short(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
         for each in task["annotations"]:
             if each["was_cancelled"]:
                 continue
-            row = {**task["data"], "id": task["id"], "annotator": each["completed_by"], "annotation_id": each["id"]}
-            row |= {"created_at": each["created_at"], "updated_at": each["updated_at"], "lead_time": 3.2}
+            row = {
+                **task["data"],
+                "id": task["id"],
+                "annotator": each["completed_by"],
+                "annotation_id": each["id"],
+            }
+            row |= {
+                "created_at": each["created_at"],
+                "updated_at": each["updated_at"],
+                "lead_time": 3.2,
+            }
             for result in each["result"]:
                 said = result["value"].get("choices") or result["value"]["text"]
                 row[result["from_name"]] = said[0] if len(said) == 1 else {"choices": said}

@@ -55,7 +55,11 @@ def no_jump_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keys and addresses of the machine are hidden, so that no test can reach a real model by accident."""
     for provider in PROVIDERS.values():
-        for name in (*provider.keys, *provider.base_urls, *(setting for setting, _ in provider.account)):
+        for name in (
+            *provider.keys,
+            *provider.base_urls,
+            *(setting for setting, _ in provider.account),
+        ):
             monkeypatch.delenv(name, raising=False)
     for name in (
         "TRIBUNAL_MODEL",
@@ -67,7 +71,9 @@ def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         "OPENAI_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(token_counter, "_shared", [token_counter.ESTIMATE])  # its tables come from the network
+    monkeypatch.setattr(
+        token_counter, "_shared", [token_counter.ESTIMATE]
+    )  # its tables come from the network
     forget_learnt()  # another server may have had the same port
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")

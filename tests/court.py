@@ -46,7 +46,13 @@ def cue(claim: str, type: str = "Direct", **other: str) -> dict[str, str]:
 
 
 def argument(words: str, stance: str, cue_id: str = "C1") -> dict[str, str]:
-    return {"cue_id": cue_id, "target_group": "Muslims", "claim": "claim", "argument": words, "stance": stance}
+    return {
+        "cue_id": cue_id,
+        "target_group": "Muslims",
+        "claim": "claim",
+        "argument": words,
+        "stance": stance,
+    }
 
 
 Script = Callable[[Request], Reply | Fault]
@@ -88,7 +94,9 @@ def court_script(*, explicit: bool = False, implicit: bool = True, **instead: An
     return script
 
 
-def side_by_side(script: Script, company: Mapping[str, int], name: Callable[[Request], str] = part) -> AsyncScript:
+def side_by_side(
+    script: Script, company: Mapping[str, int], name: Callable[[Request], str] = part
+) -> AsyncScript:
     """The same script, whose answers wait for each other: the proof that requests are under way at the same time.
 
     Args:
@@ -118,7 +126,13 @@ async def decide(
     server: ScriptedServer, text: str | None = "a post", *, graph: str = "arcade", **settings: Any
 ) -> Record:
     """One post through a graph on a scripted OpenAI-compatible server."""
-    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-    post = {name: settings.pop(name) for name in ("image", "language", "earlier", "appeal") if name in settings}
+    os.environ["OPENAI_BASE_URL"] = (
+        f"{server.url}/v1"  # taken away again before the next test (conftest)
+    )
+    post = {
+        name: settings.pop(name)
+        for name in ("image", "language", "earlier", "appeal")
+        if name in settings
+    }
     context = context_from({"model": "openai:scripted", **settings})
     return await judge_post(text, graph=graph, context=context, **post)

@@ -37,12 +37,26 @@ def decided(number: int, text: str, category: str = "Racist", **other: Any) -> D
 # Of the post "They are the weeds in our garden."
 WEEDS = (
     decided(1, "Those people are weeds in our garden.", "Racist"),
-    decided(2, "The weeds of our garden are back again.", "NotHate", how="accepted", note="it speaks of plants"),
-    decided(3, "They are the weeds, pull them out of our garden!", "Cruel", policy="ours", policy_sha="0" * 16),
+    decided(
+        2,
+        "The weeds of our garden are back again.",
+        "NotHate",
+        how="accepted",
+        note="it speaks of plants",
+    ),
+    decided(
+        3,
+        "They are the weeds, pull them out of our garden!",
+        "Cruel",
+        policy="ours",
+        policy_sha="0" * 16,
+    ),
 )
 
 
-async def store_of(cases: Sequence[DecidedCase] = WEEDS, name: str = "ours", **how: Any) -> StoreBuild:
+async def store_of(
+    cases: Sequence[DecidedCase] = WEEDS, name: str = "ours", **how: Any
+) -> StoreBuild:
     """A store of these cases in the data folder."""
     return await build_store(name, cases, [how.pop("source", DATABASE)], **how)
 

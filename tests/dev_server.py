@@ -62,7 +62,16 @@ def dev_server(
         "TRIBUNAL_KEEP": keep,
         **more,
     }
-    command = [python, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
+    command = [
+        python,
+        "-m",
+        "langgraph_cli",
+        "dev",
+        "--no-browser",
+        "--no-reload",
+        "--n-jobs-per-worker",
+        "10",
+    ]
     log = beside / "log"
     with log.open("w") as written:
         process = subprocess.Popen(

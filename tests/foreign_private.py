@@ -22,10 +22,26 @@ _FOLDERS = ("tribunal", *ROOMS, "examples", "tests")
 _PRIVATE = re.compile(r"_[^\W_]\w*")
 _BY_STRING = {"getattr", "setattr", "hasattr", "delattr", "attrgetter", "methodcaller", "object"}
 # Names that begin with an underscore and that their own documentation gives to everybody.
-_DOCUMENTED = {"_asdict", "_field_defaults", "_fields", "_make", "_replace", "_exit", "_missing_", "_repr_html_"}
+_DOCUMENTED = {
+    "_asdict",
+    "_field_defaults",
+    "_fields",
+    "_make",
+    "_replace",
+    "_exit",
+    "_missing_",
+    "_repr_html_",
+}
 # What a class of LangChain's wants defined by those who extend it. Only a class right below it may do so.
 _EXTENSION_POINTS = {
-    "BaseChatModel": {"_generate", "_agenerate", "_stream", "_astream", "_llm_type", "_identifying_params"},
+    "BaseChatModel": {
+        "_generate",
+        "_agenerate",
+        "_stream",
+        "_astream",
+        "_llm_type",
+        "_identifying_params",
+    },
     "BaseRetriever": {"_get_relevant_documents", "_aget_relevant_documents"},
     "BaseTool": {"_run", "_arun"},
 }
@@ -59,7 +75,9 @@ def _modules() -> dict[str, tuple[Path, _Module]]:
             if any(parent.is_symlink() for parent in path.parents):
                 continue
             parts = list(path.relative_to(PROJECT).with_suffix("").parts)
-            name = ".".join(["tribunal", *parts] if parts[0] in ROOMS else parts).removesuffix(".__init__")
+            name = ".".join(["tribunal", *parts] if parts[0] in ROOMS else parts).removesuffix(
+                ".__init__"
+            )
             found[name] = path, _parse(name, path.read_text("utf-8"))
     return found
 
@@ -82,7 +100,11 @@ def _imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
+                yield (
+                    (alias.asname, alias.name)
+                    if alias.asname
+                    else (alias.name.partition(".")[0],) * 2
+                )
 
 
 def uses() -> set[Use]:
@@ -110,13 +132,26 @@ def _uses_in(module: _Module) -> Iterator[str]:
             case ast.Import(names=names) | ast.ImportFrom(names=names):
                 within = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
                 for path in (within + alias.name for alias in names):
-                    if not _is_ours(path) and any(_PRIVATE.fullmatch(part) for part in path.split(".")):
+                    if not _is_ours(path) and any(
+                        _PRIVATE.fullmatch(part) for part in path.split(".")
+                    ):
                         yield f"import {path}"
-            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in _BY_STRING:
-                yield from (f"string {text}" for text in _strings(node.args) if _names_foreign(text, ours))
-            case ast.Call(func=ast.Attribute(attr="model_copy"), keywords=[ast.keyword(arg="update", value=changed)]):
+            case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if (
+                called in _BY_STRING
+            ):
+                yield from (
+                    f"string {text}" for text in _strings(node.args) if _names_foreign(text, ours)
+                )
+            case ast.Call(
+                func=ast.Attribute(attr="model_copy"),
+                keywords=[ast.keyword(arg="update", value=changed)],
+            ):
                 keys = changed.keys if isinstance(changed, ast.Dict) else []
-                texts = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+                texts = [
+                    key.value
+                    for key in keys
+                    if isinstance(key, ast.Constant) and isinstance(key.value, str)
+                ]
                 yield from (f"string {text}" for text in texts if _is_foreign(text, ours))
             case ast.Subscript(value=held, slice=ast.Constant(value=str(key))):
                 if _is_foreign(key, ours) and _holds_names(held):
@@ -153,7 +188,11 @@ def _names_foreign(text: str, ours: set[str]) -> bool:
 
 def _strings(arguments: list[ast.expr]) -> list[str]:
     """Return the first two arguments where they are strings; a third is the default."""
-    return [each.value for each in arguments[:2] if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    return [
+        each.value
+        for each in arguments[:2]
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
 
 
 def _holds_names(node: ast.expr) -> bool:
@@ -169,11 +208,17 @@ def _holds_names(node: ast.expr) -> bool:
 def _overrides(node: ast.ClassDef, module: _Module) -> Iterator[str]:
     """Yield what a class defines, or asks itself for, and a foreign class above it has under the same private name."""
     own = set(_defined(ast.walk(ast.Module(node.body, []))))
-    asked = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_self(each.value)}
+    asked = {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and _is_self(each.value)
+    }
     names = {each for each in own | asked if _PRIVATE.fullmatch(each)} - _DOCUMENTED
     for base, directly in _foreign_bases(node, module) if names else ():
         allowed = _EXTENSION_POINTS.get(base.__name__, set()) if directly else set()
-        theirs = {each for above in base.__mro__ for each in vars(above) if _PRIVATE.fullmatch(each)}
+        theirs = {
+            each for above in base.__mro__ for each in vars(above) if _PRIVATE.fullmatch(each)
+        }
         for each in sorted((names & theirs) - allowed):
             yield f"{'overrides' if each in own else 'attribute'} {each}"
 
@@ -185,12 +230,16 @@ def _is_self(node: ast.expr) -> bool:
     return False
 
 
-def _foreign_bases(node: ast.ClassDef, module: _Module, *, directly: bool = True) -> Iterator[tuple[type, bool]]:
+def _foreign_bases(
+    node: ast.ClassDef, module: _Module, *, directly: bool = True
+) -> Iterator[tuple[type, bool]]:
     """Yield the foreign classes above a class of ours, each with whether the class names it itself."""
     for base in node.bases:
         written = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
         first, _, rest = written.partition(".")
-        path = module.imports.get(first, "" if hasattr(builtins, first) else f"{module.name}.{first}")
+        path = module.imports.get(
+            first, "" if hasattr(builtins, first) else f"{module.name}.{first}"
+        )
         where, _, name = (f"{path}.{rest}" if rest else path).rpartition(".")
         if _is_ours(where) or where == module.name:
             _, other = _modules().get(where, (None, module))

@@ -46,7 +46,9 @@ class LangSmithServer:
     def runs(self, kind: str | None = None) -> list[TracedRun]:
         """Return the runs of a kind (`llm`, `chain`, `tool`), or all."""
         with self._lock:
-            return [run for run in self._runs.values() if kind is None or run.get("run_type") == kind]
+            return [
+                run for run in self._runs.values() if kind is None or run.get("run_type") == kind
+            ]
 
     def roots(self) -> list[TracedRun]:
         """Return the runs that have no parent."""

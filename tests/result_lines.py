@@ -56,7 +56,12 @@ def line(
     ).dump()
     known = None
     if gold is not None:
-        known = {"label": gold, "scheme": gold_scheme, "positive": gold > 0, "name": gold_names[gold]}
+        known = {
+            "label": gold,
+            "scheme": gold_scheme,
+            "positive": gold > 0,
+            "name": gold_names[gold],
+        }
     return {
         **held,
         "outcome": "verdict" if verdict else answer,
@@ -71,7 +76,9 @@ def line(
 def write_run(folder: Path, lines: Iterable[dict[str, Any]], **run: Any) -> Path:
     """A run's folder with these lines; `run` is what run.json holds beside a graph and a data set."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps({"graph": "arcade", "dataset": "h-vli", **run}), "utf-8")
+    (folder / "run.json").write_text(
+        json.dumps({"graph": "arcade", "dataset": "h-vli", **run}), "utf-8"
+    )
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
     return folder

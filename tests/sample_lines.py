@@ -8,7 +8,13 @@ from tests.result_lines import line
 
 
 def sample(
-    post: str, gold: int | None, answer: int | str, *, model: str = "openai:a", tokens: int = 90, **fields: Any
+    post: str,
+    gold: int | None,
+    answer: int | str,
+    *,
+    model: str = "openai:a",
+    tokens: int = 90,
+    **fields: Any,
 ) -> Any:
     """A line of results.jsonl with one call."""
     call = {

@@ -34,20 +34,30 @@ def checkout(tmp_path: Path) -> Path:
 def run_in(checkout: Path, *words: str) -> str:
     """Return what Python prints in a checkout that it imports."""
     command = [sys.executable, "-c", "import tribunal; tribunal.main()", *words]
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "TRIBUNAL_DATA": str(checkout / "data")}
-    done = subprocess.run(command, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(checkout),
+        "TRIBUNAL_DATA": str(checkout / "data"),
+    }
+    done = subprocess.run(
+        command, cwd=checkout, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.long
 def test_a_checkout_without_links_judges(checkout: Path) -> None:
-    record = json.loads(run_in(checkout, "judge", "Immigrants are vermin.", "--graph", "arcade", "--json"))
+    record = json.loads(
+        run_in(checkout, "judge", "Immigrants are vermin.", "--graph", "arcade", "--json")
+    )
     assert (record["outcome"], record["rehearsed"]) == ("verdict", True)
 
 
 @pytest.mark.long
-def test_a_checkout_without_links_finds_its_prompts_policies_and_experiments(checkout: Path) -> None:
+def test_a_checkout_without_links_finds_its_prompts_policies_and_experiments(
+    checkout: Path,
+) -> None:
     assert "arcade/judge" in run_in(checkout, "prompts", "show")
     assert "[[fine]]" in run_in(checkout, "policy", "h-vli")
     assert "antihate-table2" in run_in(checkout, "experiment", "show")

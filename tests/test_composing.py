@@ -14,11 +14,15 @@ import pytest
 from tests import PROJECT
 from tests.dev_server import dev_server
 
-PAGE = "".join((PROJECT / "docs" / name).read_text("utf-8") for name in ("composing.md", "own_agents.md"))
+PAGE = "".join(
+    (PROJECT / "docs" / name).read_text("utf-8") for name in ("composing.md", "own_agents.md")
+)
 ADDRESS = "http://127.0.0.1:2024"  # of `langgraph dev`
 # What others copy from the page.
 COPIED = ("feed.py", "graphs/hybrid.py", "ask.py", "own_model.py", "fork.py", "client.py")
-_BLOCK = re.compile(r'^```(?P<kind>\w+)(?: title="(?P<file>[\w/.]+)")?\n(?P<text>.*?)^```', re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r'^```(?P<kind>\w+)(?: title="(?P<file>[\w/.]+)")?\n(?P<text>.*?)^```', re.MULTILINE | re.DOTALL
+)
 
 
 class Block(NamedTuple):
@@ -64,7 +68,9 @@ def test_every_example_runs(tmp_path: Path) -> None:
             assert block.file or block.kind == "text", block.text
             continue
         command = ["sh", "-ec", block.text]
-        done = subprocess.run(command, cwd=tmp_path, env=environment_of(tmp_path), capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment_of(tmp_path), capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
         assert output_after(number) in (None, done.stdout), block.text
 

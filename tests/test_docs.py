@@ -63,7 +63,9 @@ def diagram(name: str) -> str:
     """
     closed = name in ("tribunal", "multiround")
     text = graph(name).get_graph().draw_mermaid() if closed else draw_graph(name)
-    lines = text.partition("graph TD;")[2].replace(":::first", "").replace(":::last", "").splitlines()
+    lines = (
+        text.partition("graph TD;")[2].replace(":::first", "").replace(":::last", "").splitlines()
+    )
     return "\n".join(["graph TD;", *(line for line in lines if line and "classDef" not in line)])
 
 
@@ -71,7 +73,9 @@ def test_each_graph_has_its_diagram_on_a_page() -> None:
     assert DIAGRAMS.keys() == GRAPHS.keys()
 
 
-@pytest.mark.parametrize(("name", "page"), [(name, page) for name, pages in DIAGRAMS.items() for page in pages])
+@pytest.mark.parametrize(
+    ("name", "page"), [(name, page) for name, pages in DIAGRAMS.items() for page in pages]
+)
 def test_each_diagram_is_the_graph_that_the_code_draws(name: str, page: str) -> None:
     holds(PROJECT / page, f"graph {name}", f"```mermaid\n{diagram(name)}\n```")
 
@@ -110,7 +114,9 @@ asyncio.run(watch())
 @pytest.mark.long
 def test_what_the_page_of_events_shows_runs(tmp_path: Path) -> None:
     [block] = blocks(DOCS / "events.md", "python")
-    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     seats = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
     assert {"gatekeeper", "prosecutor", "defender", "judge"} <= set(seats)
@@ -141,7 +147,11 @@ def test_the_transcript_is_a_real_one() -> None:
     shown = CliRunner().invoke(app, ["judge", POST, "--rounds", "1"], env={"COLUMNS": "100"}).stdout
     lines = [line.rstrip() for line in shown.splitlines()]
     assert f'tribunal judge "{POST}"' in README.read_text("utf-8")
-    holds(README, "transcript", "```text\n" + re.sub(r", \d+\.\d\d s in calls", "", "\n".join(lines)) + "\n```")
+    holds(
+        README,
+        "transcript",
+        "```text\n" + re.sub(r", \d+\.\d\d s in calls", "", "\n".join(lines)) + "\n```",
+    )
 
 
 def test_every_graph_is_named() -> None:
@@ -159,8 +169,12 @@ def helps() -> dict[str, str]:
     left: list[list[str]] = [[]]
     while left:
         words = left.pop(0)
-        said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", terminal_width=100).stdout
-        found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
+        said = runner.invoke(
+            app, [*words, "--help"], prog_name="tribunal", terminal_width=100
+        ).stdout
+        found[" ".join(["tribunal", *words])] = "\n".join(
+            line.rstrip() for line in said.strip().splitlines()
+        )
         titles = "|".join(COMMAND_SECTIONS)
         lists = re.findall(rf"^(?:{titles}):\n((?: +\S.*\n?)+)", said, re.MULTILINE)
         lines = [line for each in lists for line in each.splitlines() if re.match(r"  \S", line)]
@@ -236,13 +250,20 @@ def own_part(part: str, shared: set[tuple[str, str]]) -> str:
     """Return a section with the options that are this command's alone; empty if there is none."""
     if section_title(part) in COMMAND_SECTIONS:
         return ""  # each has a section of the page
-    lines = [line for row, lines in option_rows(part).items() if row.key not in shared for line in lines]
+    lines = [
+        line for row, lines in option_rows(part).items() if row.key not in shared for line in lines
+    ]
     return "\n".join([part.splitlines()[0], *lines]) if lines else ""
 
 
 def shared_options(options: dict[str, list[OptionRow]]) -> dict[str, OptionRow]:
     """Return by its name each option that several commands have, with the help and the default that most give it."""
-    rows = [row for listed in options.values() for row in listed if row.name.startswith("-") and row.help != HELP_ROW]
+    rows = [
+        row
+        for listed in options.values()
+        for row in listed
+        if row.name.startswith("-") and row.help != HELP_ROW
+    ]
     keys, whole = Counter(row.key for row in rows), Counter(rows)
     found: dict[str, OptionRow] = {}
     for row in sorted(rows, key=lambda row: (-keys[row.key], -whole[row])):
@@ -257,7 +278,9 @@ def other_defaults(shared: OptionRow, options: dict[str, list[OptionRow]]) -> li
     for command, listed in options.items():
         for row in listed:
             if row.key == shared.key and row.default != shared.default:
-                commands.setdefault(row.default.removeprefix("Default: "), []).append(f"`{command}`")
+                commands.setdefault(row.default.removeprefix("Default: "), []).append(
+                    f"`{command}`"
+                )
     return [f"Default of {', '.join(names)}: {default}" for default, names in commands.items()]
 
 
@@ -266,7 +289,9 @@ def option_table(rows: Iterable[OptionRow], options: dict[str, list[OptionRow]])
     lines = []
     for row in sorted(rows):
         text = " ".join(filter(None, [row.help, row.default, *other_defaults(row, options)]))
-        lines.append("| `{}` | {} |".format(*(cell.replace("|", r"\|") for cell in (row.flags, text))))
+        lines.append(
+            "| `{}` | {} |".format(*(cell.replace("|", r"\|") for cell in (row.flags, text)))
+        )
     return "| option | what it does |\n|---|---|\n" + "\n".join(lines) + "\n"
 
 
@@ -281,20 +306,36 @@ def shared_names(names: set[str]) -> list[str]:
 def test_the_commands_are_those_that_there_are() -> None:
     """docs/reference/commands.md: an option, a setting or a note that several commands have stands there once."""
     texts = {
-        name.removeprefix("tribunal "): re.sub(r"<(int|float) range>", r"<\1>      ", said).split("\n\n")
+        name.removeprefix("tribunal "): re.sub(r"<(int|float) range>", r"<\1>      ", said).split(
+            "\n\n"
+        )
         for name, said in helps().items()
     }
     settings = {
         name: rows
         for name, parts in texts.items()
-        if (rows := {row for p in parts if section_title(p) in SETTING_SECTIONS for row in option_rows(p)})
+        if (
+            rows := {
+                row for p in parts if section_title(p) in SETTING_SECTIONS for row in option_rows(p)
+            }
+        )
     }
     # Every command says the same of them. A run of `eval` takes in no decisions of people, and the web by --set alone.
     for name, rows in settings.items():
-        assert {row.name for row in settings["judge"] ^ rows} == ({"--review", "--web"} if name == "eval" else set())
-    own = {name: [p for p in parts if section_title(p) not in SETTING_SECTIONS] for name, parts in texts.items()}
+        assert {row.name for row in settings["judge"] ^ rows} == (
+            {"--review", "--web"} if name == "eval" else set()
+        )
+    own = {
+        name: [p for p in parts if section_title(p) not in SETTING_SECTIONS]
+        for name, parts in texts.items()
+    }
     options = {
-        name: [row for p in parts if section_title(p) not in (None, *COMMAND_SECTIONS) for row in option_rows(p)]
+        name: [
+            row
+            for p in parts
+            if section_title(p) not in (None, *COMMAND_SECTIONS)
+            for row in option_rows(p)
+        ]
         for name, parts in own.items()
     }
     shared = shared_options(options)
@@ -304,11 +345,14 @@ def test_the_commands_are_those_that_there_are() -> None:
     sections = []
     for name, parts in own.items():
         # Those of the service stand in docs/operating.md, which tests/service/test_serve_options.py holds.
-        hidden = keys | {row.key for row in options[name] if name == "serve" or row.help == HELP_ROW}
+        hidden = keys | {
+            row.key for row in options[name] if name == "serve" or row.help == HELP_ROW
+        }
         paragraphs = [
             own_part(p, hidden) if section_title(p) else p
             for p in parts
-            if p not in notes and not p.startswith("Usage:")  # the heading and the arguments say that
+            if p not in notes
+            and not p.startswith("Usage:")  # the heading and the arguments say that
         ]
         also = shared_names({row.name for row in options[name] if row.key in keys})
         also = ["[options of the service](../operating.md#settings)"] if name == "serve" else also
@@ -318,16 +362,24 @@ def test_the_commands_are_those_that_there_are() -> None:
         if also:
             sections[-1] += f"\nShared: {', '.join(also)}.\n"
     assert len(sections) > 15
-    single = [row for row in shared.values() if row.name not in {name for group in FAMILIES.values() for name in group}]
+    single = [
+        row
+        for row in shared.values()
+        if row.name not in {name for group in FAMILIES.values() for name in group}
+    ]
     tables = [f"## Shared options\n\n{option_table(single, options)}"]
     for title, names in FAMILIES.items():
         tables.append(f"### {title}\n\n{option_table([shared[name] for name in names], options)}")
     end = "\nCommands that decide many posts:\n\n```text\n" + "\n\n".join(notes) + "\n```\n"
-    is_page(DOCS / "reference" / "commands.md", COMMANDS_HEAD + "\n".join([*sections, *tables]) + end)
+    is_page(
+        DOCS / "reference" / "commands.md", COMMANDS_HEAD + "\n".join([*sections, *tables]) + end
+    )
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+    )
 
 
 @pytest.mark.long
@@ -349,7 +401,9 @@ def test_what_a_first_hour_shows_runs(page: Path, tmp_path: Path) -> None:
     commands = [["sh", "-ec", block] for block in blocks(page, "sh")]
     commands += [[sys.executable, "-c", block] for block in blocks(page, "python")]
     for command in commands:
-        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
         assert command[-1].count("\n") <= 30
         _, _, after = page.read_text("utf-8").partition(f"{command[-1]}```\n\n```text\n")

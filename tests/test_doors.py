@@ -23,7 +23,9 @@ ELSEWHERE: dict[str, dict[str, str]] = {
 def is_package_data(receiver: ast.expr) -> bool:
     """Whether it is what `importlib.resources` gives: `files(…)`, or our `resource(…)` for one's own package."""
     called = {
-        node.func.id for node in ast.walk(receiver) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        node.func.id
+        for node in ast.walk(receiver)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     return bool(called & {"files", "resource"})
 
@@ -32,7 +34,9 @@ def opened(module: str) -> list[tuple[int, str, str]]:
     """What a module opens past the doors: the line, what it is called on, and the method."""
     found: list[tuple[int, str, str]] = []
     source = MODULES[module].read_text("utf-8")
-    if not any(f".{method}(" in source for method in (*METHODS, "load")):  # to parse them all takes seconds
+    if not any(
+        f".{method}(" in source for method in (*METHODS, "load")
+    ):  # to parse them all takes seconds
         return []
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -42,7 +46,12 @@ def opened(module: str) -> list[tuple[int, str, str]]:
         if (called_on, method) == ("np", "load"):
             if not ast.unparse(node.args[0]).startswith("io.BytesIO("):
                 found.append((node.lineno, called_on, method))
-        elif method in METHODS and not is_package_data(receiver) and called_on != "os" and not called_on[0].isupper():
+        elif (
+            method in METHODS
+            and not is_package_data(receiver)
+            and called_on != "os"
+            and not called_on[0].isupper()
+        ):
             # Of `os` ruff knows. A class has an `open` of its own, as `Store` does; Pillow's is given bytes.
             found.append((node.lineno, called_on, method))
     return found
@@ -58,4 +67,6 @@ def test_nothing_opens_a_file_past_the_door() -> None:
     ]
     assert not past, "open it by tribunal.process.files or tribunal.process.database"
     used = {module: {called_on for _, called_on, _ in found[module]} for module in ELSEWHERE}
-    assert used == {module: {*allowed} for module, allowed in ELSEWHERE.items()}, "an exception that nothing needs"
+    assert used == {module: {*allowed} for module, allowed in ELSEWHERE.items()}, (
+        "an exception that nothing needs"
+    )

@@ -18,17 +18,26 @@ PAGES = sorted({feature["page"] for feature in FEATURES})
 def names_of_tests(path: str) -> set[str]:
     """Return the names of a file's tests."""
     tree = ast.parse((PROJECT / path).read_text("utf-8"))
-    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return {
+        each.name for each in tree.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_each_promise_of_a_page_names_tests_that_exist(page: str) -> None:
     assert (PROJECT / page).is_file()
-    named = [test.split("::") for feature in FEATURES if feature["page"] == page for test in feature["tests"]]
+    named = [
+        test.split("::")
+        for feature in FEATURES
+        if feature["page"] == page
+        for test in feature["tests"]
+    ]
     missing = [
         f"{path}::{name}"
         for path, name in named
-        if not (PROJECT / path).is_file() or name not in names_of_tests(path) or not name.startswith("test_")
+        if not (PROJECT / path).is_file()
+        or name not in names_of_tests(path)
+        or not name.startswith("test_")
     ]
     assert missing == []
 

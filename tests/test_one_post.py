@@ -9,7 +9,9 @@ import re
 from tests import PROJECT
 
 PAGE = PROJECT / "docs" / "one_post.md"
-EXCERPT = re.compile(r"<!-- excerpt: (\S+?)(?:::(\S+))? -->\n(?:\n```python\n.*?\n```\n)?", re.DOTALL)
+EXCERPT = re.compile(
+    r"<!-- excerpt: (\S+?)(?:::(\S+))? -->\n(?:\n```python\n.*?\n```\n)?", re.DOTALL
+)
 
 
 def source_of(path: str, name: str | None) -> str:
@@ -18,9 +20,13 @@ def source_of(path: str, name: str | None) -> str:
     if name is None:
         return text.strip()
     for node in ast.parse(text).body:
-        names = [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
+        names = [
+            target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)
+        ]
         if name in (getattr(node, "name", None), *names):
-            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+            first = min(
+                [node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))]
+            )
             return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
     raise AssertionError(f"{path}: no {name}")
 

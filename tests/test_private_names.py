@@ -31,7 +31,9 @@ def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks()
     new = sorted(f"{file}: {what}" for file, what in used - allowed.keys())
     assert not new, f"{WAY_OUT}:\n" + "\n".join(new)
     gone = sorted(f"{file}: {what}" for file, what in allowed.keys() - used)
-    assert not gone, "no longer used; take these lines from tests/foreign_private.txt:\n" + "\n".join(gone)
+    assert not gone, (
+        "no longer used; take these lines from tests/foreign_private.txt:\n" + "\n".join(gone)
+    )
     assert all(allowed.values()), "each line of the list ends with a reason: file: what -- reason"
 
 
@@ -43,11 +45,20 @@ def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks()
         ("def end(connection): return getattr(connection, '_tx', None)", {"string _tx"}),
         ("def end(connection): return vars(connection)['_tx']", {"string _tx"}),
         ("def swap(model, own): return model.model_copy(update={'_tx': own})", {"string _tx"}),
-        ("from inspect_ai.log._recorders import create", {"import inspect_ai.log._recorders.create"}),
+        (
+            "from inspect_ai.log._recorders import create",
+            {"import inspect_ai.log._recorders.create"},
+        ),
         ("import asyncio._x", {"import asyncio._x"}),
         ("def swap(graph, kind): graph.__class__ = kind", {"assigns graph.__class__"}),
-        ("import threading\nclass Mine(threading.Thread):\n def _bootstrap(self): pass", {"overrides _bootstrap"}),
-        ("import threading\nclass Mine(threading.Thread):\n def run(self): self._stop()", {"attribute _stop"}),
+        (
+            "import threading\nclass Mine(threading.Thread):\n def _bootstrap(self): pass",
+            {"overrides _bootstrap"},
+        ),
+        (
+            "import threading\nclass Mine(threading.Thread):\n def run(self): self._stop()",
+            {"attribute _stop"},
+        ),
         ("class Mine:\n _held = 1\n def run(self): return self._held, self.__dict__", set()),
         ("def change(row): return row._replace(a=1), row._asdict()", set()),
     ],

@@ -38,7 +38,9 @@ SHORT_FUNCTION = 60  # lines
 @cache
 def trees() -> list[tuple[str, ast.Module]]:
     """Every source file of the project, parsed, with its lines."""
-    return [(text, ast.parse(text)) for text in (path.read_text("utf-8") for path in modules().values())]
+    return [
+        (text, ast.parse(text)) for text in (path.read_text("utf-8") for path in modules().values())
+    ]
 
 
 def nodes() -> Iterator[ast.AST]:
@@ -48,7 +50,11 @@ def nodes() -> Iterator[ast.AST]:
 
 def docstrings() -> list[str]:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return [text for node in nodes() if isinstance(node, documented) and (text := ast.get_docstring(node))]
+    return [
+        text
+        for node in nodes()
+        if isinstance(node, documented) and (text := ast.get_docstring(node))
+    ]
 
 
 def messages() -> list[str]:
@@ -71,7 +77,11 @@ def assigned_names() -> Iterator[str]:
 
 
 def is_tuple_of_unrelated_values(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+    )
 
 
 def is_long_function(node: ast.AST) -> bool:
@@ -105,7 +115,9 @@ def limits() -> dict[str, int]:
     return tomllib.loads(LIMITS.read_text("utf-8"))
 
 
-@pytest.mark.skipif(not os.environ.get("TRIBUNAL_UPDATE_DOCS"), reason="TRIBUNAL_UPDATE_DOCS lowers the limits")
+@pytest.mark.skipif(
+    not os.environ.get("TRIBUNAL_UPDATE_DOCS"), reason="TRIBUNAL_UPDATE_DOCS lowers the limits"
+)
 def test_limits_are_lowered() -> None:
     lowered = {name: min(limit, counts()[name]) for name, limit in limits().items()}
     LIMITS.write_text("".join(f"{name} = {limit}\n" for name, limit in lowered.items()), "utf-8")

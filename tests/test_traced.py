@@ -100,7 +100,8 @@ def check_root(root: TracedRun, **expected: Any) -> None:
 def table(folder: Path) -> Path:
     file = folder / "posts.csv"
     rows = [
-        f"{name},{text},{label}" for name, text, label in (("a", POST, 1), ("b", "Good morning.", 0), ("c", "Hi", 0))
+        f"{name},{text},{label}"
+        for name, text, label in (("a", POST, 1), ("b", "Good morning.", 0), ("c", "Hi", 0))
     ]
     file.write_text("\n".join(["id,text,label", *rows]) + "\n")
     return file
@@ -108,15 +109,27 @@ def table(folder: Path) -> Path:
 
 def test_a_handler_hears_every_call_of_a_post() -> None:
     listener = Listener()
-    config: Any = {"callbacks": [listener], "tags": ["night"], "metadata": {"shift": 3}, "run_name": "my post"}
+    config: Any = {
+        "callbacks": [listener],
+        "tags": ["night"],
+        "metadata": {"shift": 3},
+        "run_name": "my post",
+    }
     record = tribunal.judge(POST, graph="arcade", model="rehearsal", config=config)
-    assert [call["metadata"]["seat"] for call in listener.calls] == [call.seat for call in record.calls]
+    assert [call["metadata"]["seat"] for call in listener.calls] == [
+        call.seat for call in record.calls
+    ]
     names = [call["name"] for call in listener.calls]
     assert names[:3] == ["gatekeeper", "prosecutor, investigation", "defender, round 1"]
     assert names[-1] == "judge"
     [root] = listener.roots
     assert (root["name"], root["tags"]) == ("my post", ["night"])
-    about = {"post_id": record.post_id, "graph": "arcade", "policy": record.policy["sha"], "shift": 3}
+    about = {
+        "post_id": record.post_id,
+        "graph": "arcade",
+        "policy": record.policy["sha"],
+        "shift": 3,
+    }
     assert about.items() <= root["metadata"].items()
     assert all(about.items() <= call["metadata"].items() for call in listener.calls)
 
@@ -127,7 +140,12 @@ async def test_a_handler_hears_a_watched_post_a_decision_and_an_explanation() ->
         record = event
     assert isinstance(record, Record)
     assert len(watched.calls) == len(record.calls)
-    settings: Any = {"model": "rehearsal", "review": True, "review_rule": ["all"], "graph": "tribunal"}
+    settings: Any = {
+        "model": "rehearsal",
+        "review": True,
+        "review_rule": ["all"],
+        "graph": "tribunal",
+    }
     asked = await tribunal.ajudge(POST, **settings)
     answer = {"type": "response", "args": "is it about plants?", "reviewer": "kim"}
     again = await tribunal.adecide(str(asked.thread), answer, config={"callbacks": [waiting]})
@@ -141,7 +159,10 @@ async def test_a_handler_hears_a_watched_post_a_decision_and_an_explanation() ->
 
 @pytest.mark.parametrize(
     ("config", "says"),
-    [([], "config: list: is no config"), ({"callback": []}, "config: callback: LangChain's config has no such key")],
+    [
+        ([], "config: list: is no config"),
+        ({"callback": []}, "config: callback: LangChain's config has no such key"),
+    ],
 )
 def test_a_wrong_config_is_refused(config: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says):
@@ -161,13 +182,17 @@ def agent(tool: Any) -> Any:
         from langchain.agents import create_agent
     call = {"name": "judge_post", "args": {"text": POST}, "id": "1"}
     script = iter([AIMessage("", tool_calls=[call]), AIMessage("agent-words")])
-    return create_agent(Agent(messages=script, disable_streaming=True), [tool], checkpointer=InMemorySaver())
+    return create_agent(
+        Agent(messages=script, disable_streaming=True), [tool], checkpointer=InMemorySaver()
+    )
 
 
 @pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 def test_an_agent_s_handler_hears_every_call_of_the_tool(how: str) -> None:
     listener, own = Listener(), Listener()
-    tool = tribunal.as_tool(graph="arcade", model="rehearsal", config={"callbacks": [own], "tags": ["court"]})
+    tool = tribunal.as_tool(
+        graph="arcade", model="rehearsal", config={"callbacks": [own], "tags": ["court"]}
+    )
     config: Any = {
         "callbacks": [listener], "tags": ["shift-3"], "metadata": {"desk": "7"}, "configurable": {"thread_id": "1"}
     }  # fmt: skip
@@ -182,7 +207,10 @@ def test_an_agent_s_handler_hears_every_call_of_the_tool(how: str) -> None:
     assert [call["metadata"]["seat"] for call in in_court] == seats
     assert len(listener.calls) == len(seats) + 2
     assert len(own.calls) == len(seats)
-    assert all(call["metadata"]["desk"] == "7" and {"shift-3", "court"} <= {*call["tags"]} for call in in_court)
+    assert all(
+        call["metadata"]["desk"] == "7" and {"shift-3", "court"} <= {*call["tags"]}
+        for call in in_court
+    )
     assert len(listener.roots) == 1
 
 
@@ -190,8 +218,15 @@ async def test_what_the_court_says_is_not_streamed_as_the_agent_s() -> None:
     asked = agent(tribunal.as_tool(graph="arcade", model="rehearsal"))
     thread: Any = {"configurable": {"thread_id": "1"}}
     question = {"messages": [("user", "Is this hateful?")]}
-    streamed = [each async for each in asked.astream(question, thread, stream_mode="messages", subgraphs=True)]
-    said = "".join(str(message.content) for _, (message, _) in streamed if message.type.startswith(("ai", "AI")))
+    streamed = [
+        each
+        async for each in asked.astream(question, thread, stream_mode="messages", subgraphs=True)
+    ]
+    said = "".join(
+        str(message.content)
+        for _, (message, _) in streamed
+        if message.type.startswith(("ai", "AI"))
+    )
     assert said.replace(" ", "") == "agent-words"
     state = await asked.aget_state(thread)
     assert {*state.values} == {"messages"}
@@ -199,14 +234,23 @@ async def test_what_the_court_says_is_not_streamed_as_the_agent_s() -> None:
 
 def test_a_handler_hears_every_call_of_an_evaluation(tmp_path: Path) -> None:
     listener = Listener()
-    wanted = Evaluation(data=table(tmp_path), dataset="table", graph="arcade", settings={"model": "rehearsal"})
-    tally = evaluate(wanted, tmp_path / "night-run", config={"callbacks": [listener], "tags": ["night"]})
+    wanted = Evaluation(
+        data=table(tmp_path), dataset="table", graph="arcade", settings={"model": "rehearsal"}
+    )
+    tally = evaluate(
+        wanted, tmp_path / "night-run", config={"callbacks": [listener], "tags": ["night"]}
+    )
     assert len(listener.calls) == tally.calls > 0
     assert {root["metadata"]["run"] for root in listener.roots} == {"night-run"}
     assert {root["metadata"]["post_id"] for root in listener.roots} == {"a", "b", "c"}
     assert all("night" in root["tags"] for root in listener.roots)
     with pytest.raises(BadInput, match="callbacks can't be handed to other processes"):
-        evaluate(wanted, tmp_path / "two", RunOptions(engine=RunEngine(workers=2)), config={"callbacks": [listener]})
+        evaluate(
+            wanted,
+            tmp_path / "two",
+            RunOptions(engine=RunEngine(workers=2)),
+            config={"callbacks": [listener]},
+        )
 
 
 def picture() -> str:
@@ -221,7 +265,17 @@ def test_langsmith_gets_every_call_of_judge(traced: LangSmithServer, tmp_path: P
     file.write_bytes(base64.b64decode(picture().partition(",")[2]))
     with ScriptedModel() as model:
         os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"
-        asked = ("judge", POST, "--image", str(file), "--graph", "arcade", "--model", "openai:scripted", "--json")
+        asked = (
+            "judge",
+            POST,
+            "--image",
+            str(file),
+            "--graph",
+            "arcade",
+            "--model",
+            "openai:scripted",
+            "--json",
+        )
         record = json.loads(run(*asked).stdout)
         shown = [request for role in ("gatekeeper", "judge") for request in model.told(role)]
     assert shown
@@ -237,8 +291,20 @@ def test_langsmith_gets_every_call_of_judge(traced: LangSmithServer, tmp_path: P
 def test_a_key_that_a_server_echoes_is_not_in_the_trace(traced: LangSmithServer) -> None:
     with ScriptedModel() as model:
         os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"
-        model.answer("classifier", Fault(status=401, message=f"Incorrect API key provided: {OPENAI_KEY}"))
-        command = [sys.executable, "-m", "tribunal", "judge", POST, "--graph", "baseline", "--model", "openai:scripted"]
+        model.answer(
+            "classifier", Fault(status=401, message=f"Incorrect API key provided: {OPENAI_KEY}")
+        )
+        command = [
+            sys.executable,
+            "-m",
+            "tribunal",
+            "judge",
+            POST,
+            "--graph",
+            "baseline",
+            "--model",
+            "openai:scripted",
+        ]
         subprocess.run(command, capture_output=True, check=False)
     [call] = traced.wait_for_calls(1)
     assert call["error"]
@@ -253,15 +319,32 @@ def test_langsmith_gets_every_call_of_eval(traced: LangSmithServer, tmp_path: Pa
         "--model", "rehearsal", "--workers", "2",
     )  # fmt: skip
     results = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
-    roots = check_calls(traced, [call for each in results for call in each["calls"]], graph="arcade", run="night-run")
+    roots = check_calls(
+        traced,
+        [call for each in results for call in each["calls"]],
+        graph="arcade",
+        run="night-run",
+    )
     assert sorted(root.metadata["post_id"] for root in roots) == ["a", "b", "c"]
 
 
 @pytest.mark.long
 def test_langsmith_gets_every_call_of_batch(traced: LangSmithServer, tmp_path: Path) -> None:
     out = tmp_path / "decided.csv"
-    run("batch", str(table(tmp_path)), "--out", str(out), "--graph", "baseline", "--model", "rehearsal")
-    results = [json.loads(line) for line in (tmp_path / "decided.csv.run/results.jsonl").read_text().splitlines()]
+    run(
+        "batch",
+        str(table(tmp_path)),
+        "--out",
+        str(out),
+        "--graph",
+        "baseline",
+        "--model",
+        "rehearsal",
+    )
+    results = [
+        json.loads(line)
+        for line in (tmp_path / "decided.csv.run/results.jsonl").read_text().splitlines()
+    ]
     calls = [call for each in results for call in each["calls"]]
     assert len(calls) == 3
     for root in check_calls(traced, calls, graph="baseline", run="decided.csv.run"):
@@ -270,13 +353,26 @@ def test_langsmith_gets_every_call_of_batch(traced: LangSmithServer, tmp_path: P
 
 def calls_in(folder: Path) -> list[Any]:
     """Return every call in the results below a folder."""
-    lines = [line for file in sorted(folder.rglob("results.jsonl")) for line in file.read_text().splitlines()]
+    lines = [
+        line
+        for file in sorted(folder.rglob("results.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
     return [call for line in lines for call in json.loads(line)["calls"]]
 
 
 @pytest.mark.long
-def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp_path: Path) -> None:
-    given = ("--data", str(write_small(tmp_path / "sets")), "--out", str(tmp_path / "runs"), "--samples", "2")
+def test_langsmith_gets_every_call_of_an_experiment(
+    traced: LangSmithServer, tmp_path: Path
+) -> None:
+    given = (
+        "--data",
+        str(write_small(tmp_path / "sets")),
+        "--out",
+        str(tmp_path / "runs"),
+        "--samples",
+        "2",
+    )
     run("experiment", "run", "arcade-table8", *given, "--model", "rehearsal", "--yes")
     calls = Counter(call["seat"] for call in calls_in(tmp_path / "runs"))
     assert calls
@@ -308,14 +404,18 @@ async def test_langsmith_gets_every_call_of_serve(traced: LangSmithServer, tmp_p
 
 
 @pytest.mark.server
-def test_langsmith_gets_every_call_of_the_langgraph_server(traced: LangSmithServer, tmp_path: Path) -> None:
+def test_langsmith_gets_every_call_of_the_langgraph_server(
+    traced: LangSmithServer, tmp_path: Path
+) -> None:
     from langgraph_sdk import get_sync_client
 
     tracing = {**traced.environment, "OPENAI_API_KEY": OPENAI_KEY}
     with dev_server(PROJECT, tmp_path, more=tracing) as url:
         given = {"text": POST, "image": picture()}
         with get_sync_client(url=url) as client:
-            state: Any = client.runs.wait(None, "arcade", input=given, context={"model": "rehearsal"})
+            state: Any = client.runs.wait(
+                None, "arcade", input=given, context={"model": "rehearsal"}
+            )
         roots = check_calls(traced, state["calls"])
     [root] = [each for each in roots if each["name"] == "ARCADE court"]
     [receive] = [each for each in traced.runs("chain") if each["name"] == "receive"]
@@ -324,8 +424,15 @@ def test_langsmith_gets_every_call_of_the_langgraph_server(traced: LangSmithServ
     assert b"base64," not in b"".join(traced.bodies)
 
 
-def test_langsmith_s_settings_in_a_trusted_dotenv_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("LANGSMITH_TRACING", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_ENDPOINT"):
+def test_langsmith_s_settings_in_a_trusted_dotenv_count(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in (
+        "LANGSMITH_TRACING",
+        "LANGSMITH_API_KEY",
+        "LANGCHAIN_API_KEY",
+        "LANGSMITH_ENDPOINT",
+    ):
         monkeypatch.setenv(name, "")
     monkeypatch.setenv("LANGSMITH_PROJECT", "set-outside")
     lines = "LANGSMITH_TRACING=true\nLANGSMITH_ENDPOINT=http://127.0.0.1:9/a\nLANGSMITH_API_KEY=mine\nOTHER=1\n"
@@ -343,9 +450,25 @@ def test_langsmith_s_settings_in_a_trusted_dotenv_count(monkeypatch: pytest.Monk
 @pytest.mark.long
 def test_a_command_traces_by_its_dotenv(tmp_path: Path) -> None:
     with langsmith_server() as server:
-        (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in server.environment.items()))
-        outside = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))}
-        command = [sys.executable, "-m", "tribunal", "judge", POST, "--graph", "baseline", "--model", "rehearsal"]
+        (tmp_path / ".env").write_text(
+            "".join(f"{name}={value}\n" for name, value in server.environment.items())
+        )
+        outside = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("LANGSMITH", "LANGCHAIN"))
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "tribunal",
+            "judge",
+            POST,
+            "--graph",
+            "baseline",
+            "--model",
+            "rehearsal",
+        ]
         subprocess.run(command, env=outside, check=True, capture_output=True)
         assert server.bodies == []
         subprocess.run(command, env=outside | {TRUST_DOTENV: "1"}, check=True, capture_output=True)

@@ -24,7 +24,9 @@ from tribunal.process.model_objects import FIELDS
 from tribunal.settings.context import Context
 
 writer = runpy.run_path(str(PROJECT / ".ci" / "write_typed_names.py"))
-typed_names: Any = types.SimpleNamespace(**runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi")))
+typed_names: Any = types.SimpleNamespace(
+    **runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi"))
+)
 
 RIGHT = """\
 import tribunal
@@ -71,11 +73,23 @@ elif outcome is not None and outcome["outcome"] == "failure":
 assert_type(Context(rounds=1).rounds, int)
 """
 WRONG = [
-    ('import tribunal\ntribunal.judge("a post", rounds="two")', 'incompatible type "str"; expected "int"'),
-    ('import tribunal\ntribunal.judge("a post", grph="arcade")', 'Unexpected keyword argument "grph"'),
+    (
+        'import tribunal\ntribunal.judge("a post", rounds="two")',
+        'incompatible type "str"; expected "int"',
+    ),
+    (
+        'import tribunal\ntribunal.judge("a post", grph="arcade")',
+        'Unexpected keyword argument "grph"',
+    ),
     ('import tribunal\ntribunal.as_tool(task="hatred")', "incompatible type"),
-    ('import tribunal\ntribunal.ajudge("a post", modle="rehearsal")', 'Unexpected keyword argument "modle"'),
-    ('import tribunal\ntribunal.trial("a post", rounds="two")', 'incompatible type "str"; expected "int"'),
+    (
+        'import tribunal\ntribunal.ajudge("a post", modle="rehearsal")',
+        'Unexpected keyword argument "modle"',
+    ),
+    (
+        'import tribunal\ntribunal.trial("a post", rounds="two")',
+        'incompatible type "str"; expected "int"',
+    ),
     (
         'from tribunal.pieces import Case\ndef read(state: Case) -> str:\n    return state["transcript"][0]["sat"]',
         'has no key "sat"',
@@ -84,7 +98,10 @@ WRONG = [
         "from tribunal.pieces import Ruling\ndef read(ruling: Ruling) -> object:\n    return ruling['outcom']",
         'has no key "outcom"',
     ),
-    ("from tribunal.pieces import Context\nclass Mine(Context): ...", 'Cannot inherit from final class "Context"'),
+    (
+        "from tribunal.pieces import Context\nclass Mine(Context): ...",
+        'Cannot inherit from final class "Context"',
+    ),
 ]
 
 
@@ -116,13 +133,19 @@ def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) 
     assert get_type_hints(data) == {name: json_type(declared[name]) for name in model.model_fields}
     hints = get_type_hints(data, include_extras=True)
     required = {name for name, hint in hints.items() if get_origin(hint) is not NotRequired}
-    assert required == {name for name, field in model.model_fields.items() if writer["is_always_there"](field)}
+    assert required == {
+        name for name, field in model.model_fields.items() if writer["is_always_there"](field)
+    }
 
 
 def test_the_keywords_are_the_fields_of_the_context() -> None:
     Model = str | Runnable[Any, Any] | Sequence[str | Runnable[Any, Any]]
-    fields: dict[str, Any] = {name: field.annotation for name, field in Context.model_fields.items()}
-    fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}  # objects, of which it holds names
+    fields: dict[str, Any] = {
+        name: field.annotation for name, field in Context.model_fields.items()
+    }
+    fields |= dict.fromkeys(FIELDS, Model | None) | {
+        "seats": Mapping[str, Model]
+    }  # objects, of which it holds names
     assert get_type_hints(typed_names.SettingsKeywords) == fields
 
 
@@ -135,7 +158,9 @@ def test_the_file_of_typed_names_is_as_it_is_written() -> None:
         check=True,
         cwd=PROJECT,
     )
-    assert writer["PATH"].read_text("utf-8") == written.stdout, "run ./run python .ci/write_typed_names.py"
+    assert writer["PATH"].read_text("utf-8") == written.stdout, (
+        "run ./run python .ci/write_typed_names.py"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +194,9 @@ def test_what_is_right_passes(file: str, errors: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("output", writer["OUTPUTS"])
 def test_the_channels_of_an_output_are_those_that_the_graph_gives(output: str) -> None:
-    assert {*get_type_hints(getattr(typed_names, output))} == {*get_type_hints(getattr(outputs, output))}
+    assert {*get_type_hints(getattr(typed_names, output))} == {
+        *get_type_hints(getattr(outputs, output))
+    }
 
 
 @pytest.mark.long

@@ -28,7 +28,10 @@ from tests.openai_server import OpenAIServer
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
 EXAMPLE = PROJECT / "examples" / "project"
-SYSTEMS = [PROJECT / "examples" / name for name in ("system", "guard_models", "debate_to_detect", "debate_peers")]
+SYSTEMS = [
+    PROJECT / "examples" / name
+    for name in ("system", "guard_models", "debate_to_detect", "debate_peers")
+]
 
 
 def build_wheel(project: Path, folder: Path) -> Path:
@@ -55,7 +58,17 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     place = "Scripts" if os.name == "nt" else "bin"
     found = str(folder / place / "python")
-    install = [found, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel), *systems]
+    install = [
+        found,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+        str(wheel),
+        *systems,
+    ]
     subprocess.run(install, check=True, env=clean())
     [site] = {Path(folder, *Path(path).parts[-3:]) for path in [sysconfig.get_path("purelib")]}
     # A path file names the folder alone: what lies in it, our own editable install, isn't looked at.
@@ -76,12 +89,18 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def clean() -> dict[str, str]:
     """An environment in which nothing leads to this checkout."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV", "UV"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "VIRTUAL_ENV", "UV"))
+    }
     return {**kept, "TRIBUNAL_MODEL": "", "LANGSMITH_TRACING": "false"}
 
 
 def run(python: str, folder: Path, *arguments: str) -> str:
-    done = subprocess.run([python, *arguments], cwd=folder, env=clean(), capture_output=True, text=True)
+    done = subprocess.run(
+        [python, *arguments], cwd=folder, env=clean(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 
@@ -91,9 +110,19 @@ def test_one_name_is_installed(wheel: Path) -> None:
     top = {name.split("/")[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"tribunal"}
     # What is no code has to come along: prompts, policies, perspectives, experiments, the report's templates.
-    data = {"prompts": (".md", ".toml"), "retrievers": (".toml",), "eval": (".jinja",), "experiments": (".toml",)}
-    for folder, suffix in ((folder, suffix) for folder, suffixes in data.items() for suffix in suffixes):
-        ours = {f"tribunal/{path.relative_to(PROJECT)}" for path in (PROJECT / folder).rglob(f"*{suffix}")}
+    data = {
+        "prompts": (".md", ".toml"),
+        "retrievers": (".toml",),
+        "eval": (".jinja",),
+        "experiments": (".toml",),
+    }
+    for folder, suffix in (
+        (folder, suffix) for folder, suffixes in data.items() for suffix in suffixes
+    ):
+        ours = {
+            f"tribunal/{path.relative_to(PROJECT)}"
+            for path in (PROJECT / folder).rglob(f"*{suffix}")
+        }
         assert ours, suffix
         assert ours <= set(names)
 
@@ -101,7 +130,9 @@ def test_one_name_is_installed(wheel: Path) -> None:
 def test_the_language_model_comes_with_its_licence(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        [metadata] = [archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")]
+        [metadata] = [
+            archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA")
+        ]
         [licence] = [archive.read(name).decode() for name in names if "/licenses/tribunal/" in name]
     fields = metadata.partition("\n\n")[0].splitlines()
     assert "License-Expression: Apache-2.0 AND CC-BY-SA-3.0" in fields
@@ -117,14 +148,33 @@ def test_a_post_is_judged_beside_rooms_of_the_same_names(python: str, project: P
     assert str(PROJECT) not in files
     assert str(project) in files.split()[1]
     assert outcome == "verdict"
-    command = ["-m", "tribunal", "judge", "Good morning", "--graph", "graphs/glossary.py:graph", "--json"]
+    command = [
+        "-m",
+        "tribunal",
+        "judge",
+        "Good morning",
+        "--graph",
+        "graphs/glossary.py:graph",
+        "--json",
+    ]
     said = run(python, project, *command)
     assert json.loads(said)["outcome"] == "verdict"
 
 
 def test_the_project_s_own_tests_need_nothing_but_pytest(python: str, project: Path) -> None:
-    others = [f"no:{name}" for name in ("asyncio", "anyio", "socket", "xdist", "timeout", "langsmith_plugin")]
-    said = run(python, project, "-m", "pytest", "-W", "error", *(word for name in others for word in ("-p", name)))
+    others = [
+        f"no:{name}"
+        for name in ("asyncio", "anyio", "socket", "xdist", "timeout", "langsmith_plugin")
+    ]
+    said = run(
+        python,
+        project,
+        "-m",
+        "pytest",
+        "-W",
+        "error",
+        *(word for name in others for word in ("-p", name)),
+    )
     assert re.search(r"=== 4 passed in ", said), said
 
 
@@ -143,22 +193,51 @@ def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Script
         yield server
 
 
-def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, scripted: ScriptedServer) -> None:
+def test_a_system_of_one_s_own_is_treated_as_ours(
+    python: str, tmp_path: Path, scripted: ScriptedServer
+) -> None:
     asked = ["-m", "tribunal"]
     listed = run(python, tmp_path, *asked, "graphs", "two_annotators")
     assert listed.startswith("%% two_annotators: two annotators label a post apart from each other")
 
-    model = ["--graph", "two_annotators", "--model", "openai:scripted", "--seat", "adjudicator=openai:large"]
-    record = json.loads(run(python, tmp_path, *asked, "judge", "They should go home.", *model, "--json"))
-    assert (record["outcome"], record["category"], record["graph"]) == ("verdict", "Racist", "two_annotators")
+    model = [
+        "--graph",
+        "two_annotators",
+        "--model",
+        "openai:scripted",
+        "--seat",
+        "adjudicator=openai:large",
+    ]
+    record = json.loads(
+        run(python, tmp_path, *asked, "judge", "They should go home.", *model, "--json")
+    )
+    assert (record["outcome"], record["category"], record["graph"]) == (
+        "verdict",
+        "Racist",
+        "two_annotators",
+    )
     assert [call["seat"] for call in record["calls"]] == ["first", "second"]
     assert record["prompts"]["name"] == "two_annotators"
 
-    (tmp_path / "posts.csv").write_text("text,label\nGood morning.,0\nThey should go home.,1\nI like tea.,0\n")
+    (tmp_path / "posts.csv").write_text(
+        "text,label\nGood morning.,0\nThey should go home.,1\nI like tea.,0\n"
+    )
     (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 1.0\noutput = 2.0\n')
     data = ["--dataset", "table", "--data", "posts.csv", "--scheme", "binary", "--out", "run"]
     measured = json.loads(
-        run(python, tmp_path, *asked, "eval", *model, *data, "--prices", "prices.toml", "--workers", "2", "--json")
+        run(
+            python,
+            tmp_path,
+            *asked,
+            "eval",
+            *model,
+            *data,
+            "--prices",
+            "prices.toml",
+            "--workers",
+            "2",
+            "--json",
+        )
     )
     assert measured["outcomes"] == {"positive": 1, "negative": 2}
     held = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -169,7 +248,16 @@ def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, s
     assert "two_annotators" in (tmp_path / "run" / "report.md").read_text()
 
     sets = write_small(tmp_path / "sets")
-    table = ["two-annotators-table1", "--data", f"h-vli={sets / 'h-vli'}", "--samples", "4", "--out", "runs", "--yes"]
+    table = [
+        "two-annotators-table1",
+        "--data",
+        f"h-vli={sets / 'h-vli'}",
+        "--samples",
+        "4",
+        "--out",
+        "runs",
+        "--yes",
+    ]
     run(python, tmp_path, *asked, "experiment", "run", *table, "--model", "openai:scripted")
     assert "| two annotators | measured here |" in (tmp_path / "runs" / "table.md").read_text()
     assert "[a]" not in (tmp_path / "runs" / "table.md").read_text()
@@ -177,17 +265,32 @@ def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, s
 
 @pytest.mark.parametrize("system", SYSTEMS, ids=lambda path: path.name)
 def test_a_system_s_own_tests_pass(python: str, tmp_path: Path, system: Path) -> None:
-    shutil.copytree(system / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    assert " passed in " in run(python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
+    shutil.copytree(
+        system / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    assert " passed in " in run(
+        python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"
+    )
 
 
 def test_every_example_ends_in_a_verdict(python: str, tmp_path: Path) -> None:
     """CI runs the same script with the oldest and the newest LangGraph that pyproject.toml allows."""
-    shutil.copytree(PROJECT / "examples", tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    shutil.copytree(
+        PROJECT / "examples",
+        tmp_path / "examples",
+        ignore=shutil.ignore_patterns("__pycache__", ".*"),
+    )
     said = run(python, tmp_path, str(PROJECT / ".ci" / "run_examples.py"), "examples")
     files = {path.name for path in (PROJECT / "examples").glob("*.py")}
-    assert files | {"debate_to_detect", "llama_guard", "two_annotators", "project/moderator"} <= set(said.split())
-    assert all(".ci/examples" in (PROJECT / ".ci" / name).read_text() for name in ("core", "lowest"))
+    assert files | {
+        "debate_to_detect",
+        "llama_guard",
+        "two_annotators",
+        "project/moderator",
+    } <= set(said.split())
+    assert all(
+        ".ci/examples" in (PROJECT / ".ci" / name).read_text() for name in ("core", "lowest")
+    )
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tribunal.settings.context import context_from, leave_out_settings, setting_is_named, settings_of
+from tribunal.settings.context import (
+    context_from,
+    leave_out_settings,
+    setting_is_named,
+    settings_of,
+)
 
 OF_THE_POST = ("image", "language", "earlier", "appeal")
 

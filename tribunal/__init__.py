@@ -129,7 +129,9 @@ def _case_options(
     }
 
 
-def with_arguments_of(model: Callable[Given, Any]) -> Callable[[Callable[..., Result]], Callable[Given, Result]]:
+def with_arguments_of(
+    model: Callable[Given, Any],
+) -> Callable[[Callable[..., Result]], Callable[Given, Result]]:
     """Return what declares that a function takes the arguments of another, for editors and type checkers."""
 
     def declare(function: Callable[..., Result]) -> Callable[Given, Result]:
@@ -139,7 +141,9 @@ def with_arguments_of(model: Callable[Given, Any]) -> Callable[[Callable[..., Re
     return declare
 
 
-async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig | None = None) -> Record:
+async def adecide(
+    thread: str, answer: dict[str, Any], *, config: RunnableConfig | None = None
+) -> Record:
     """Give a case that waits for a person their answer (`review=True`; docs/review.md).
 
     Args:
@@ -192,7 +196,9 @@ async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[st
     of_case = ("image", "post_id", "language", "earlier", "author", "config", "untrusted")
     post = {name: given.pop(name) for name in of_case if name in given}
     options = {name: given.pop(name) for name in ("graph", "keep", "keep_text") if name in given}
-    async with aclosing(stream_post(text, **post, **_case_options(**options, settings=given))) as case:
+    async with aclosing(
+        stream_post(text, **post, **_case_options(**options, settings=given))
+    ) as case:
         async for event in case:
             yield event
 
@@ -203,7 +209,9 @@ def main() -> None:
     import sys
 
     gc.set_threshold(100_000, 20, 20)  # most of what a command makes are modules, which stay
-    sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
+    sys.path.append(
+        ""
+    )  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
     from tribunal.commands.trust import read_dotenv_and_ask
     from tribunal.process.terminal import degrade_output, print_uncaught_error

@@ -36,7 +36,9 @@ class ModelError(TribunalError):
     def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
         """Keep who was asked."""
         super().__init__(message)
-        self.seat, self.role, self.model = seat, role, model
+        self.seat = seat
+        self.role = role
+        self.model = model
         self.calls: Sequence[dict[str, Any]] = ()
         self.warnings: Sequence[str] = ()
 
@@ -101,7 +103,9 @@ class Problem(TribunalError):
     def __init__(self, kind: str, message: str, *, retry_after: int | None = None) -> None:
         """Take one of the kinds above, and what the client reads."""
         super().__init__(message)
-        self.kind, self.message, self.retry_after = kind, message, retry_after
+        self.kind = kind
+        self.message = message
+        self.retry_after = retry_after
         self.status = STATUS[kind]
 
     def body(self) -> dict[str, Any]:
@@ -112,4 +116,8 @@ class Problem(TribunalError):
         """Return the answer's headers."""
         headers = {"Retry-After": str(self.retry_after)} if self.retry_after is not None else {}
         # With a realm, since httplib2 (the client of Google's libraries) can't read a scheme alone.
-        return {**headers, "WWW-Authenticate": 'Bearer realm="tribunal"'} if self.status == 401 else headers
+        return (
+            {**headers, "WWW-Authenticate": 'Bearer realm="tribunal"'}
+            if self.status == 401
+            else headers
+        )

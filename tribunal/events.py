@@ -9,7 +9,18 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from tribunal.core.calls import Call
 from tribunal.errors import BadInput
-from tribunal.schema import JSON, Evidence, Failure, Frozen, Opinion, Precedent, Refusal, Review, Turn, Verdict
+from tribunal.schema import (
+    JSON,
+    Evidence,
+    Failure,
+    Frozen,
+    Opinion,
+    Precedent,
+    Refusal,
+    Review,
+    Turn,
+    Verdict,
+)
 
 
 class Named(Frozen):
@@ -111,13 +122,19 @@ class Round(Frozen):
     consensus: bool = False
     dropped: tuple[Gone, ...] = ()
     scores: dict[str, float] | None = None
-    top: tuple[str, ...] = Field(default=(), description="whose answers were revised after the reflection")
+    top: tuple[str, ...] = Field(
+        default=(), description="whose answers were revised after the reflection"
+    )
     new_scores: dict[str, float] | None = None
     delta: float | None = None
-    adopted: bool | None = Field(default=None, description="whether the second answers took the place of the first")
+    adopted: bool | None = Field(
+        default=None, description="whether the second answers took the place of the first"
+    )
     best: str | None = None
     kept: tuple[str, ...] = Field(default=(), description="whose answers the next rounds are shown")
-    calls: int | None = Field(default=None, description="how many calls the round took, among equals")
+    calls: int | None = Field(
+        default=None, description="how many calls the round took, among equals"
+    )
 
 
 class Ballot(Frozen):
@@ -168,7 +185,9 @@ class PageNote(Frozen):
     language: str | None = None
     date: str | None = None
     error: str | None = None
-    rejected: int = Field(default=0, description="passages that the model gave and the page doesn't hold")
+    rejected: int = Field(
+        default=0, description="passages that the model gave and the page doesn't hold"
+    )
     evidence: tuple[str, ...] = Field(default=(), description="the ids of its passages")
 
 

@@ -40,7 +40,9 @@ class Opinion(Frozen):
     stance: Stance = Field(description="whether it is hate to them")
     label_name: str = Field(description="the stance in the words of their data set")
     reason: str = Field(description="why")
-    examples: tuple[Example, ...] = Field(default=(), description="the labelled texts shown to the model")
+    examples: tuple[Example, ...] = Field(
+        default=(), description="the labelled texts shown to the model"
+    )
 
 
 class EvidenceStance(StrEnum):
@@ -102,7 +104,9 @@ class Evidence(Frozen):
             BadInput: the id, the passage or the stance is wrong.
         """
         if not re.fullmatch("[A-Z][0-9]+", id):
-            raise BadInput(f"id: {id!r}: can't be cited; give a capital letter and a number, such as G1")
+            raise BadInput(
+                f"id: {id!r}: can't be cited; give a capital letter and a number, such as G1"
+            )
         if not passage.strip():
             raise BadInput(f"passage: of {id}: is empty; leave the evidence out")
         made = cls(
@@ -123,10 +127,14 @@ class Precedent(Frozen):
     """
 
     id: str = Field(description="its id within the record, by which it is cited")
-    case: str = Field(description="the id of the case where it was decided; its words are found there")
+    case: str = Field(
+        description="the id of the case where it was decided; its words are found there"
+    )
     text: str = Field(default="", description="empty: the words are found with its case")
     category: str = Field(description="what was decided, by its name then")
-    here: str | None = Field(description="the same category in the policy in force; null if it has none")
+    here: str | None = Field(
+        description="the same category in the policy in force; null if it has none"
+    )
     hateful: bool | None = Field(description="whether it was hate speech; null if unknown")
     how: Literal["accepted", "changed", "appealed"] = Field(
         description="accepted: a person took the court's verdict; changed: decided otherwise; appealed: on an appeal"
@@ -137,7 +145,9 @@ class Precedent(Frozen):
     policy_sha: str = Field(default="", description="the hash of that policy's words")
     same_policy: bool = Field(description="whether it was decided under the policy in force")
     similarity: float = Field(description="text similarity of the two posts, up to 1")
-    cited_by: tuple[str, ...] = Field(default=(), description="of a record: the turns that cite it, and the judge")
+    cited_by: tuple[str, ...] = Field(
+        default=(), description="of a record: the turns that cite it, and the judge"
+    )
 
     def without_words(self, cited_by: tuple[str, ...] = ()) -> Precedent:
         """Return it as events and records name it."""
@@ -150,8 +160,12 @@ EDGES = ("x0", "y0", "x1", "y1")
 class Box(Frozen):
     """A part of an image: its left, upper, right and lower edge, each as a part of the image's width or height."""
 
-    x0: float = Field(ge=0, le=1, description="the left edge: 0 is that of the image, 1 its right one")
-    y0: float = Field(ge=0, le=1, description="the upper edge: 0 is that of the image, 1 its lower one")
+    x0: float = Field(
+        ge=0, le=1, description="the left edge: 0 is that of the image, 1 its right one"
+    )
+    y0: float = Field(
+        ge=0, le=1, description="the upper edge: 0 is that of the image, 1 its lower one"
+    )
     x1: float = Field(ge=0, le=1, description="the right edge")
     y1: float = Field(ge=0, le=1, description="the lower edge")
 

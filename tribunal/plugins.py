@@ -60,7 +60,9 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     if place is None:
         return None
     if name not in _declared(group):
-        from tribunal.trust import check_code  # pydantic, which a command that only looks for an extra does without
+        from tribunal.trust import (
+            check_code,
+        )  # pydantic, which a command that only looks for an extra does without
 
         check_code(place)
     module, _, member = place.partition(":")
@@ -74,7 +76,9 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
         reason = str(error) if known else f"{type(error).__name__}: {one_line(str(error))}"
         raise BadInput(f"{field}: {name}: {place} can't be loaded: {reason}") from error
     if not isinstance(found, kind):
-        raise BadInput(f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}")
+        raise BadInput(
+            f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}"
+        )
     return found
 
 
@@ -86,7 +90,9 @@ def find_regular_package(top: str) -> ModuleSpec | None:
     """
     try:
         spec = find_spec(top)
-    except ValueError:  # a module that was made and not imported, such as `__main__`, has no file that is its own
+    except (
+        ValueError
+    ):  # a module that was made and not imported, such as `__main__`, has no file that is its own
         return None
     if spec is None or spec.origin is not None:
         return spec
@@ -160,7 +166,11 @@ def missing_package(extra: str) -> str | None:
 def install_command(extra: str) -> str:
     """Return the command that installs an extra: in a checkout the one that adds it to the checkout's environment."""
     in_checkout = (Path(__file__).parents[1] / "uv.lock").is_file()
-    return f"./run --extra {extra} tribunal --version" if in_checkout else f"pip install 'tribunal-court[{extra}]'"
+    return (
+        f"./run --extra {extra} tribunal --version"
+        if in_checkout
+        else f"pip install 'tribunal-court[{extra}]'"
+    )
 
 
 def require_extra(user: str, extra: str) -> None:
@@ -173,5 +183,8 @@ def require_extra(user: str, extra: str) -> None:
     Raises:
         BadInput: a package of it is missing. The error names the command that installs it.
     """
-    if (package := missing_package(extra)) is not None:
-        raise BadInput(f"{user}: {package} is not installed; install it with: {install_command(extra)}")
+    package = missing_package(extra)
+    if package is not None:
+        raise BadInput(
+            f"{user}: {package} is not installed; install it with: {install_command(extra)}"
+        )

@@ -30,7 +30,9 @@ from tribunal.settings.names import Task as Task
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
 # In every outcome and record: derived from the calls, so that no reader has to look at models.
-REHEARSED_FIELD: bool = Field(default=False, description="whether the rehearsal model took part: rules, no moderator")
+REHEARSED_FIELD: bool = Field(
+    default=False, description="whether the rehearsal model took part: rules, no moderator"
+)
 
 
 def _is_empty(held: object) -> bool:
@@ -39,7 +41,9 @@ def _is_empty(held: object) -> bool:
 
 
 def _clauses_field(description: str) -> Any:
-    return Field(default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none")
+    return Field(
+        default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none"
+    )
 
 
 def without_former_fields(stored: Any) -> Any:
@@ -74,8 +78,12 @@ class Post(Frozen):
     image: Image | None = None
     language: str | None = Field(default=None, description="a tag: en, ko, pt-BR")
     language_from: Literal["given", "detected"] | None = None
-    earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
-    appeal: Appeal | None = Field(default=None, description="of a new trial: what is said against the verdict")
+    earlier: tuple[str, ...] = Field(
+        default=(), description="earlier posts of its conversation, the oldest first"
+    )
+    appeal: Appeal | None = Field(
+        default=None, description="of a new trial: what is said against the verdict"
+    )
 
 
 class Cue(Frozen):
@@ -85,20 +93,29 @@ class Cue(Frozen):
     type: CueType = Field(description="explicit, or how it is hidden")
     target_group: str = Field(description="who is attacked, in words: Muslims")
     characteristic: str = Field(
-        default="", description="the policy's protected group by which they are picked: religion; empty in old records"
+        default="",
+        description="the policy's protected group by which they are picked: religion; empty in old records",
     )
     claim: str = Field(description="what the post says of the group")
     justification: str = Field(description="why that is a sign of hate")
     category: str = Field(description="of the policy")
-    box: Box | None = Field(default=None, description="where in the image it is seen; where that was asked for")
+    box: Box | None = Field(
+        default=None, description="where in the image it is seen; where that was asked for"
+    )
     clause: str = Field(
-        default="", exclude_if=_is_empty, description="the clause of the policy that it breaks, by its id; absent: none"
+        default="",
+        exclude_if=_is_empty,
+        description="the clause of the policy that it breaks, by its id; absent: none",
     )
 
     @property
     def attacked_group(self) -> str:
         """Who is attacked, and by which characteristic: Muslims (religion)."""
-        return f"{self.target_group} ({self.characteristic})" if self.characteristic else self.target_group
+        return (
+            f"{self.target_group} ({self.characteristic})"
+            if self.characteristic
+            else self.target_group
+        )
 
 
 class Argument(Frozen):
@@ -107,10 +124,13 @@ class Argument(Frozen):
     cue_id: str = Field(description="the cue that it is about")
     target_group: str = Field(description="who is attacked")
     claim: str = Field(description="what the cue claims")
-    stance: Literal["press", "withdraw", "refute", "concede"] = Field(description="what the speaker does with the cue")
+    stance: Literal["press", "withdraw", "refute", "concede"] = Field(
+        description="what the speaker does with the cue"
+    )
     argument: str = Field(description="the speaker's words")
     held: bool = Field(
-        default=False, description="the speaker left the cue out of this round, so what was said of it before stands"
+        default=False,
+        description="the speaker left the cue out of this round, so what was said of it before stands",
     )
 
     @property
@@ -132,9 +152,13 @@ class Turn(Frozen):
     round: int = Field(ge=0, description="0 for the gatekeeper's scan")
     cues: tuple[Cue, ...] = Field(default=(), description="the cues that it brings")
     arguments: tuple[Argument, ...] = Field(default=(), description="what it says cue by cue")
-    stance: str | None = Field(default=None, description="of a response: agree or rebut; of an answer: what it is")
+    stance: str | None = Field(
+        default=None, description="of a response: agree or rebut; of an answer: what it is"
+    )
     text: str = Field(default="", description="what was said, where it isn't said cue by cue")
-    clauses: tuple[str, ...] = _clauses_field("of an equal's answer: the clauses of the policy that decide it")
+    clauses: tuple[str, ...] = _clauses_field(
+        "of an equal's answer: the clauses of the policy that decide it"
+    )
 
 
 def standing_cues(cues: Iterable[Cue], transcript: Iterable[Turn]) -> list[Cue]:
@@ -152,7 +176,9 @@ class Step(Frozen):
     """One step of a rationale, and the ids of the evidence that it rests on."""
 
     claim: str = Field(description="what is claimed")
-    evidence: tuple[str, ...] = Field(default=(), description="the ids of the evidence that it rests on")
+    evidence: tuple[str, ...] = Field(
+        default=(), description="the ids of the evidence that it rests on"
+    )
 
 
 class Vote(Frozen):
@@ -167,7 +193,9 @@ class Vote(Frozen):
 class Saving(Frozen):
     """Calls or prompt tokens that a shortcut spared a post, at least so many. `id` is the shortcut."""
 
-    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"] = Field(description="the shortcut")
+    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"] = Field(
+        description="the shortcut"
+    )
     calls: int = Field(default=0, description="calls saved, at least")
     tokens: int = Field(default=0, description="prompt tokens saved, at least")
     how: str = Field(description="in words")
@@ -184,14 +212,20 @@ class Verdict(Frozen):
     explanation: str
     rehearsed: bool = REHEARSED_FIELD
     track: Track | None = None
-    tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
+    tie: bool = Field(
+        default=False, description="of a vote: no side had more than half, and non-hate was taken"
+    )
     confidence: float | None = Field(default=None, ge=0, le=1)
     uncertain: bool = Field(
         default=False,
         description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold",
     )
-    votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
-    steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
+    votes: tuple[Vote, ...] = Field(
+        default=(), description="the judge's draws, where there were several"
+    )
+    steps: tuple[Step, ...] = Field(
+        default=(), description="of a verdict on evidence: the rationale, cited"
+    )
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that decide it")
 
 
@@ -202,7 +236,9 @@ class Refusal(Frozen):
     seat: str
     role: str
     model: str
-    form: str = Field(description="how it was recognised: refusal_field, content_filter, safety_error, plain_text, ...")
+    form: str = Field(
+        description="how it was recognised: refusal_field, content_filter, safety_error, plain_text, ..."
+    )
     explanation: str
     rehearsed: bool = REHEARSED_FIELD
 
@@ -214,7 +250,9 @@ class Failure(Frozen):
     seat: str
     role: str
     model: str
-    error: str = Field(description="the kind: authentication, rate_limit, timeout, connection, server, bad_output, ...")
+    error: str = Field(
+        description="the kind: authentication, rate_limit, timeout, connection, server, bad_output, ..."
+    )
     explanation: str
     rehearsed: bool = REHEARSED_FIELD
 
@@ -255,14 +293,22 @@ class Appealed(Frozen):
     """A decision that was opened again, and what came of it. The decision before it stands here as it was."""
 
     id: str = Field(description="the appeal's")
-    kind: Literal["appeal", "reopened"] = Field(description="an appeal, or a lead who reopened the case")
+    kind: Literal["appeal", "reopened"] = Field(
+        description="an appeal, or a lead who reopened the case"
+    )
     at: str = Field(description="when it was made, ISO 8601 in UTC")
     appellant: str = Field(description="who appealed, as the platform calls them; or the lead")
     reason: str = Field(description="why, in the words of the one who appealed")
-    context: str = Field(default="", description="context that was unknown when the case was decided")
+    context: str = Field(
+        default="", description="context that was unknown when the case was decided"
+    )
     before: JSON = Field(description="the outcome that it was about")
-    decided_by: str | None = Field(default=None, description="the person behind that outcome; None: the court alone")
-    trial: Trial | None = Field(default=None, description="the new trial that was ordered, as it ended")
+    decided_by: str | None = Field(
+        default=None, description="the person behind that outcome; None: the court alone"
+    )
+    trial: Trial | None = Field(
+        default=None, description="the new trial that was ordered, as it ended"
+    )
     result: Literal["upheld", "reversed", "changed"] = Field(
         description="upheld: it stands; reversed: hateful or not is turned round; changed: another category"
     )
@@ -282,9 +328,13 @@ class Record(Frozen):
     graph: str = Field(description="which system decided")
     task: Task = Field(default="hate", description="what was decided on")
     scheme: Scheme = Field(description="binary, or the policy's categories")
-    label: int | None = Field(description="the category by its number in the scheme; null without a verdict")
+    label: int | None = Field(
+        description="the category by its number in the scheme; null without a verdict"
+    )
     category: str | None = Field(description="the category by its name; null without a verdict")
-    hateful: bool | None = Field(description="whether the post is hate speech; null where that was not decided")
+    hateful: bool | None = Field(
+        description="whether the post is hate speech; null where that was not decided"
+    )
     clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the outcome rests on")
     explanation: str = Field(description="why, in a model's or a person's words")
     rehearsed: bool = REHEARSED_FIELD
@@ -296,26 +346,46 @@ class Record(Frozen):
     calls: tuple[Call, ...] = Field(description="the requests to models")
     usage: Usage = Field(description="calls and tokens of the post")
     unseen_calls: int = Field(
-        default=0, description="calls to models that the graph made by itself, past `ask`: not in `calls` or `usage`"
+        default=0,
+        description="calls to models that the graph made by itself, past `ask`: not in `calls` or `usage`",
     )
     shown: tuple[Literal["text", "image"], ...] | None = Field(
-        default=None, description="what of the post at least one model was shown; None in old records"
+        default=None,
+        description="what of the post at least one model was shown; None in old records",
     )
-    policy: JSON = Field(description="the policy that a model was shown: name and sha; empty where none was")
-    prompts: JSON = Field(default_factory=dict, description="the set of prompts in force: name and sha")
-    protocol: str | None = Field(default=None, description="the hash of how it was tried: version, graph, settings")
-    language: str | None = Field(default=None, description="of the post, as a tag; None where it isn't known")
-    language_from: Literal["given", "detected"] | None = Field(default=None, description="where the language is from")
-    image_sha256: str | None = Field(default=None, description="of the bytes of the post's image, as they were given")
+    policy: JSON = Field(
+        description="the policy that a model was shown: name and sha; empty where none was"
+    )
+    prompts: JSON = Field(
+        default_factory=dict, description="the set of prompts in force: name and sha"
+    )
+    protocol: str | None = Field(
+        default=None, description="the hash of how it was tried: version, graph, settings"
+    )
+    language: str | None = Field(
+        default=None, description="of the post, as a tag; None where it isn't known"
+    )
+    language_from: Literal["given", "detected"] | None = Field(
+        default=None, description="where the language is from"
+    )
+    image_sha256: str | None = Field(
+        default=None, description="of the bytes of the post's image, as they were given"
+    )
     warnings: tuple[str, ...] = Field(description="warnings: what did not go as expected")
-    tie: bool = Field(default=False, description="true: no label had a majority, so the post counts as not hateful")
+    tie: bool = Field(
+        default=False,
+        description="true: no label had a majority, so the post counts as not hateful",
+    )
     confidence: float | None = Field(
         default=None,
         description="from 0 to 1, or of a vote the winner's share; null where none was stated; of a pending case the "
         "models'",
     )
     probability: float | None = Field(
-        default=None, ge=0, le=1, description="that the post is hate speech: 0.5 or more exactly if it is decided so"
+        default=None,
+        ge=0,
+        le=1,
+        description="that the post is hate speech: 0.5 or more exactly if it is decided so",
     )
     probability_from: ProbabilitySource | None = Field(
         default=None,
@@ -326,20 +396,39 @@ class Record(Frozen):
         description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold; "
         "of a pending case as the models left it, and false once a person has decided",
     )
-    votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
-    steps: tuple[Step, ...] = Field(default=(), description="the rationale of a verdict on evidence")
+    votes: tuple[Vote, ...] = Field(
+        default=(), description="the judge's draws, where there were several"
+    )
+    steps: tuple[Step, ...] = Field(
+        default=(), description="the rationale of a verdict on evidence"
+    )
     evidence: tuple[Evidence, ...] = Field(default=(), description="the passages that were found")
     precedents: tuple[Precedent, ...] = Field(
-        default=(), description="the cases that people decided which the court was shown, the most similar first"
+        default=(),
+        description="the cases that people decided which the court was shown, the most similar first",
     )
-    research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
-    fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
+    research: JSON | None = Field(
+        default=None, description="of a verdict on evidence: turns, queries, pages, record"
+    )
+    fault: JSON | None = Field(
+        default=None, description="of a refusal or failure: seat, role, model and kind"
+    )
     saved: tuple[Saving, ...] = Field(default=(), description="what shortcuts saved")
-    review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
-    trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
-    appeals: tuple[Appealed, ...] = Field(default=(), description="decisions that were opened again, the oldest first")
-    thread: str | None = Field(default=None, description="where a case that can be reviewed lies: its thread")
-    kept: str | None = Field(default=None, description="the case that it is kept as (tribunal cases show)")
+    review: Review | None = Field(
+        default=None, description="of a case that was, or is to be, decided by a person"
+    )
+    trials: tuple[Trial, ...] = Field(
+        default=(), description="earlier trials, which a person sent back"
+    )
+    appeals: tuple[Appealed, ...] = Field(
+        default=(), description="decisions that were opened again, the oldest first"
+    )
+    thread: str | None = Field(
+        default=None, description="where a case that can be reviewed lies: its thread"
+    )
+    kept: str | None = Field(
+        default=None, description="the case that it is kept as (tribunal cases show)"
+    )
     debate: tuple[JSON, ...] = Field(
         default=(),
         description="of a debate of views: each round's answers, scores, gain, dropouts; of a vote: how it was cast",

@@ -11,7 +11,9 @@ from tribunal.core.text import scrub
 from tribunal.settings.environment import KEY_NAME, environment
 
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+")
-_BASE64 = re.compile(r"[A-Za-z0-9+/]{1000,}={0,2}")  # Anthropic's and Google's wires have no data URI around it
+_BASE64 = re.compile(
+    r"[A-Za-z0-9+/]{1000,}={0,2}"
+)  # Anthropic's and Google's wires have no data URI around it
 _DEEP = 64  # how deep a run's inputs are looked into; LangSmith's own bound is below the messages of an agent
 
 
@@ -34,4 +36,6 @@ def mask_trace() -> Callable[[Any], Any]:
 
 def _name_image(image: re.Match[str]) -> str:
     written = image[0].partition("base64,")[2] or image[0]
-    return f"(an image, whose base64 has the SHA-256 {hashlib.sha256(written.encode()).hexdigest()})"
+    return (
+        f"(an image, whose base64 has the SHA-256 {hashlib.sha256(written.encode()).hexdigest()})"
+    )

@@ -26,7 +26,9 @@ MODEL_SETTINGS = frozenset({"model", "judge_model", "aux_model", "triage", "seat
 
 _serving = False  # whether this whole process serves clients
 # Who gave what is being tried. Tasks, threads and the background loop that are started within see the same.
-_sender: ContextVar[Literal["operator", "client", "agent"]] = ContextVar("sender", default="operator")
+_sender: ContextVar[Literal["operator", "client", "agent"]] = ContextVar(
+    "sender", default="operator"
+)
 _stored: ContextVar[bool] = ContextVar("stored", default=False)
 
 
@@ -161,7 +163,9 @@ def read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
 def is_allowed(name: str, value: str | None) -> bool:
     """Return whether the operator allows this value of a setting; None stands for every value."""
     names = {"*", name, "model"} if name in MODEL_SETTINGS else {"*", name}
-    patterns = [pattern for setting, pattern in read_allowed(os.environ.get(ALLOW, "")) if setting in names]
+    patterns = [
+        pattern for setting, pattern in read_allowed(os.environ.get(ALLOW, "")) if setting in names
+    ]
     if "*" in patterns:
         return True
     # A way back out of a folder would lead past the pattern that names it.

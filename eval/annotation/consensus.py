@@ -14,13 +14,24 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from tribunal.eval.annotation.label_studio import SIDES, AnnotationHead, AnnotationPost, AnnotatorLabels, Side
+from tribunal.eval.annotation.label_studio import (
+    SIDES,
+    AnnotationHead,
+    AnnotationPost,
+    AnnotatorLabels,
+    Side,
+)
 from tribunal.eval.datasets.published import DIFFICULTY
 from tribunal.eval.measures.agreement import cohen_kappa, measure_agreement
 from tribunal.schema import JSON, Frozen
 
 Level = Literal["perfect", "strong", "weak", "adjudicated", "none"]
-LEVELS: tuple[Level, ...] = ("perfect", "strong", "weak", "adjudicated")  # in which a post has a label
+LEVELS: tuple[Level, ...] = (
+    "perfect",
+    "strong",
+    "weak",
+    "adjudicated",
+)  # in which a post has a label
 Lacks = Literal["annotators", "unsure", "majority", "category"]
 LACKS: dict[Lacks, str] = {
     "annotators": "too few annotators have labelled it",
@@ -81,10 +92,14 @@ def majority_vote(votes: Iterable[T]) -> T | None:
     return next((vote for vote, count in counted.items() if 2 * count > counted.total()), None)
 
 
-def settle_post(post: AnnotationPost, labels: Sequence[AnnotatorLabels], head: AnnotationHead) -> SettledPost:
+def settle_post(
+    post: AnnotationPost, labels: Sequence[AnnotatorLabels], head: AnnotationHead
+) -> SettledPost:
     """Merge the labels that several people gave a post, in both stages, into one."""
     first = [each for each in labels if each.stage == "first" and each.joint is not None]
-    ratings, fresh = _merge_experts(first, [each for each in labels if each.stage == "second"], head.annotators)
+    ratings, fresh = _merge_experts(
+        first, [each for each in labels if each.stage == "second"], head.annotators
+    )
     joint = [each.joint for each in ratings if each.joint is not None]
     level, category = _consensus_level(joint, head)
     lacks: Lacks | None = None
@@ -98,16 +113,28 @@ def settle_post(post: AnnotationPost, labels: Sequence[AnnotatorLabels], head: A
             lacks = "majority" if level == "none" else "category"
         else:
             same = level == "strong" and head.is_hate(decided) == head.is_hate(joint[0])
-            level, category = "strong" if same else "adjudicated", decided
+            level = "strong" if same else "adjudicated"
+            category = decided
             ratings = [*ratings, *fresh]
-    hate = head.is_hate(category) if category is not None else head.is_hate(joint[0]) if level == "strong" else None
+    hate = (
+        head.is_hate(category)
+        if category is not None
+        else head.is_hate(joint[0])
+        if level == "strong"
+        else None
+    )
     text, image = (_label_of_side(post, side, ratings, head) for side in SIDES)
     parts = (text.hate, image.hate, hate)
-    agreeing = [each for each in ratings if each.joint is not None and head.is_hate(each.joint) == hate]
+    agreeing = [
+        each for each in ratings if each.joint is not None and head.is_hate(each.joint) == hate
+    ]
     groups = Counter(group for each in agreeing for group in set(each.target))
     aligned = None
-    if (intended := post.intended) is not None and hate is not None:
-        aligned = intended.hate == hate if intended.category is None else intended.category == category
+    intended = post.intended
+    if intended is not None and hate is not None:
+        aligned = (
+            intended.hate == hate if intended.category is None else intended.category == category
+        )
     return SettledPost(
         post=post,
         raw=tuple(str(each.joint) for each in first),
@@ -137,7 +164,8 @@ def _merge_experts(
     experts = [each for each in second if each.joint is not None and not each.unsure]
     if not experts:
         return first, []
-    ratings, used = [], 0
+    ratings = []
+    used = 0
     for each in first:
         ratings.append(experts[min(used, len(experts) - 1)] if each.unsure else each)
         used += each.unsure
@@ -163,7 +191,9 @@ def _label_of_side(
     if not (post.text.strip() if side == "text" else post.image):
         return SideLabel()
     given = [chosen for each in ratings if (chosen := each.of_side(side)) is not None]
-    return SideLabel(category=majority_vote(given), hate=majority_vote(head.is_hate(each) for each in given))
+    return SideLabel(
+        category=majority_vote(given), hate=majority_vote(head.is_hate(each) for each in given)
+    )
 
 
 def measure_steps(
@@ -184,7 +214,11 @@ def measure_steps(
     ]
     if aligned:
         steps.append(
-            ("alignment", "the label that was intended", [each for each in in_levels if each.aligned is not False])
+            (
+                "alignment",
+                "the label that was intended",
+                [each for each in in_levels if each.aligned is not False],
+            )
         )
     return [_measure_step(name, says, posts, head) for name, says, posts in steps]
 
@@ -197,7 +231,9 @@ def _measure_step(name: str, says: str, posts: Sequence[SettledPost], head: Anno
         labels = each.raw if name == "raw" else [str(label.joint) for label in each.ratings]
         for label in labels[: head.annotators]:
             counts[row, categories.index(label)] += 1
-    groups = [f"group {each.post.group}" if each.post.group else f"post {each.post.id}" for each in posts]
+    groups = [
+        f"group {each.post.group}" if each.post.group else f"post {each.post.id}" for each in posts
+    ]
     cluster = np.unique(np.array(groups, dtype=str), return_inverse=True)[1]
     complete = counts.sum(axis=1) == head.annotators
     hateful = np.array([each.hate for each in head.categories])
@@ -215,7 +251,8 @@ def _measure_step(name: str, says: str, posts: Sequence[SettledPost], head: Anno
 def measure_pairs(labels: Iterable[Sequence[AnnotatorLabels]]) -> list[JSON]:
     """Return Cohen's kappa of every two annotators of the first stage, over the posts that both labelled."""
     by_post = [
-        {each.by: each.joint for each in given if each.stage == "first" and each.joint is not None} for given in labels
+        {each.by: each.joint for each in given if each.stage == "first" and each.joint is not None}
+        for given in labels
     ]
     found = []
     for one, other in combinations(sorted({by for given in by_post for by in given}), 2):

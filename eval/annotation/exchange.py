@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 from tribunal.errors import BadInput
-from tribunal.eval.annotation.consensus import LACKS, LEVELS, SettledPost, measure_pairs, measure_steps, settle_post
+from tribunal.eval.annotation.consensus import (
+    LACKS,
+    LEVELS,
+    SettledPost,
+    measure_pairs,
+    measure_steps,
+    settle_post,
+)
 from tribunal.eval.annotation.label_studio import (
     HEAD,
     IMAGES,
@@ -72,13 +79,17 @@ def export_tasks(wanted: AnnotationRequest, out: Path) -> ExportReport:
         BadInput: the data, a setting or the folder is wrong.
     """
     prepared = prepare_run(wanted)
-    plan, context = prepared.plan, prepared.job.context
+    plan = prepared.plan
+    context = prepared.job.context
     from tribunal.nodes.peers.single_call import decision_scheme
 
-    in_force, scheme = load_policy(context.policy), decision_scheme(context)
+    in_force = load_policy(context.policy)
+    scheme = decision_scheme(context)
     if plan.dataset.task != "hate" or in_force.task != "hate":
         name = plan.dataset.name
-        raise BadInput(f"dataset: {name}: what is labelled here is hate speech; take a set and a policy of it")
+        raise BadInput(
+            f"dataset: {name}: what is labelled here is hate speech; take a set and a policy of it"
+        )
     head = AnnotationHead(
         **wanted.model_dump(include={"annotators", "inline", "prefix"}),
         dataset={**prepared.held["data"], **prepared.held["sampling"]},
@@ -96,8 +107,12 @@ def export_tasks(wanted: AnnotationRequest, out: Path) -> ExportReport:
     _check_begun_folder(out, head)
     done = ExportReport(prepared.plan.warnings)
     with output_folder(out):
-        done.tasks = write_tasks(out, head, _write_posts(out, prepared.plan, head, done), out / IMAGES)
-        write_whole(out / HEAD, head.model_dump_json(indent=2) + "\n")  # the last: where it is, all is
+        done.tasks = write_tasks(
+            out, head, _write_posts(out, prepared.plan, head, done), out / IMAGES
+        )
+        write_whole(
+            out / HEAD, head.model_dump_json(indent=2) + "\n"
+        )  # the last: where it is, all is
     return done
 
 
@@ -105,7 +120,8 @@ def _check_begun_folder(out: Path, head: AnnotationHead) -> None:
     """Refuse a folder in which another annotation was begun: its labels would fall on other posts."""
     if not (out / HEAD).exists():
         return
-    held, wanted = AnnotationFolder(out).head.dump(), head.dump()
+    held = AnnotationFolder(out).head.dump()
+    wanted = head.dump()
     changed = [name for name, now in wanted.items() if held[name] != now]
     if changed:
         raise BadInput(
@@ -114,7 +130,9 @@ def _check_begun_folder(out: Path, head: AnnotationHead) -> None:
         )
 
 
-def _write_posts(out: Path, plan: SamplePlan, head: AnnotationHead, done: ExportReport) -> Iterator[AnnotationPost]:
+def _write_posts(
+    out: Path, plan: SamplePlan, head: AnnotationHead, done: ExportReport
+) -> Iterator[AnnotationPost]:
     """Write each post and copy its image, and yield it."""
     with write_atomically(out / POSTS) as lines:
         for sample in plan:
@@ -130,7 +148,9 @@ def _write_posts(out: Path, plan: SamplePlan, head: AnnotationHead, done: Export
                 group=sample.group,
                 intended=_intended_label(sample.gold, head),
             )
-            lines.write(json.dumps(post.dump(), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+            lines.write(
+                json.dumps(post.dump(), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+            )
             yield post
 
 
@@ -143,7 +163,9 @@ def _intended_label(gold: Gold | None, head: AnnotationHead) -> IntendedLabel | 
     ours = [each.name for each in load_policy("h-vli").fine]
     if named is None and gold.scheme == "fine" and names == ours:
         named = ours[gold.label]
-    return IntendedLabel(category=named if head.scheme == "fine" else None, hate=gold.positive, name=gold.name)
+    return IntendedLabel(
+        category=named if head.scheme == "fine" else None, hate=gold.positive, name=gold.name
+    )
 
 
 COLUMNS: dict[str, ColumnKind] = {
@@ -172,7 +194,9 @@ class ImportedLabels:
         return [
             each
             for each in self.settled
-            if each.usable and each.level in self.levels and not (self.by_intent and each.aligned is False)
+            if each.usable
+            and each.level in self.levels
+            and not (self.by_intent and each.aligned is False)
         ]
 
     @property
@@ -182,7 +206,11 @@ class ImportedLabels:
 
 
 def import_labels(
-    exports: Sequence[Path], folder: Path, *, levels: Collection[str] = LEVELS, by_intent: bool = True
+    exports: Sequence[Path],
+    folder: Path,
+    *,
+    levels: Collection[str] = LEVELS,
+    by_intent: bool = True,
 ) -> ImportedLabels:
     """Read the labels in exports of Label Studio, of the first stage and of the second, and settle every post.
 
@@ -191,20 +219,27 @@ def import_labels(
     Raises:
         BadInput: a file can't be read, or isn't of this annotation; there is no such level.
     """
-    if unknown := next((each for each in levels if each not in LEVELS), None):
+    unknown = next((each for each in levels if each not in LEVELS), None)
+    if unknown:
         raise BadInput(f"keep: {unknown!r}: a level of consensus is {', '.join(LEVELS)}")
     sheet = AnnotationFolder(folder)
     read = read_labels(exports, sheet)
     settled = [
-        settle_post(post, read.labels[name], sheet.head) for name, post in sheet.posts.items() if name in read.labels
+        settle_post(post, read.labels[name], sheet.head)
+        for name, post in sheet.posts.items()
+        if name in read.labels
     ]
-    return ImportedLabels(sheet, read, tuple(settled), tuple(each for each in LEVELS if each in levels), by_intent)
+    return ImportedLabels(
+        sheet, read, tuple(settled), tuple(each for each in LEVELS if each in levels), by_intent
+    )
 
 
 def summarize_labels(taken: ImportedLabels) -> JSON:
     """Return the result, as `--json` prints it."""
-    held, read = taken.settled, taken.read
-    usable, kept = [each for each in held if each.usable], taken.kept_posts
+    held = taken.settled
+    read = taken.read
+    usable = [each for each in held if each.usable]
+    kept = taken.kept_posts
     compared = [each for each in usable if each.aligned is not None]
     lacking: defaultdict[str, list[str]] = defaultdict(list)
     for each in taken.posts_to_review:
@@ -218,8 +253,13 @@ def summarize_labels(taken: ImportedLabels) -> JSON:
         "repeated": read.repeated,
         "blank": read.blank,
         "low_quality": sum(each.low_quality for each in held),
-        "levels": {level: sum(each.level == level for each in usable) for level in (*LEVELS, "none")},
-        "alignment": {"compared": len(compared), "aligned": sum(bool(each.aligned) for each in compared)},
+        "levels": {
+            level: sum(each.level == level for each in usable) for level in (*LEVELS, "none")
+        },
+        "alignment": {
+            "compared": len(compared),
+            "aligned": sum(bool(each.aligned) for each in compared),
+        },
         "steps": measure_steps(held, taken.sheet.head, taken.levels, aligned=taken.by_intent),
         "pairs": measure_pairs(read.labels.values()),
         "lacking": dict(lacking),
@@ -238,7 +278,8 @@ def write_dataset(taken: ImportedLabels, out: Path, form: str) -> int:
         BadInput: there is no such format.
         OSError: the file can't be written.
     """
-    images, lost = out.with_name(f"{out.name}.images"), 0
+    images = out.with_name(f"{out.name}.images")
+    lost = 0
     people = sorted({label.by for given in taken.read.labels.values() for label in given})
     numbers = {by: number for number, by in enumerate(people, start=1)}
     with write_atomically(out) as file, closing(TableWriter(form, COLUMNS, file)) as table:
@@ -250,9 +291,12 @@ def write_dataset(taken: ImportedLabels, out: Path, form: str) -> int:
 
 
 def _dataset_row(each: SettledPost, taken: ImportedLabels, numbers: Mapping[str, int]) -> JSON:
-    post, head = each.post, taken.sheet.head
+    post = each.post
+    head = taken.sheet.head
     # A person has a number in place of a name, the same in all rows.
-    people = [{**label.model_dump(exclude={"at"}), "by": numbers[label.by]} for label in each.ratings]
+    people = [
+        {**label.model_dump(exclude={"at"}), "by": numbers[label.by]} for label in each.ratings
+    ]
     row: JSON = {
         "id": post.id, "text": post.text, "language": post.language or "", "earlier": list(post.earlier),
         "group": post.group, "label": _BOTH[each.hate], "category": each.category or "", "intent": each.intent or "",
@@ -277,8 +321,13 @@ def write_second_stage(taken: ImportedLabels, out: Path) -> int:
         raise BadInput(f"out: {out}: holds the tasks of the first stage; give another folder")
     first = {}
     for each in taken.posts_to_review:
-        choices = [_describe_choice(number, label) for number, label in enumerate(taken.read.labels[each.post.id], 1)]
-        first[each.post.id] = "\n".join([f"Here because {LACKS[each.lacks]}." if each.lacks else "", *choices])
+        choices = [
+            _describe_choice(number, label)
+            for number, label in enumerate(taken.read.labels[each.post.id], 1)
+        ]
+        first[each.post.id] = "\n".join(
+            [f"Here because {LACKS[each.lacks]}." if each.lacks else "", *choices]
+        )
     posts = [each.post for each in taken.posts_to_review]
     return write_tasks(out, taken.sheet.head, posts, taken.sheet.folder / IMAGES, first=first)
 

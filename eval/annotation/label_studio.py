@@ -18,12 +18,27 @@ from pydantic import Field, ValidationError, model_validator
 
 from tribunal.errors import BadInput
 from tribunal.models.image import MAX_BYTES
-from tribunal.process.files import bounded_lines, open_regular, read_regular, write_atomically, write_whole
-from tribunal.review.label_studio import TASKS, Annotation, ExportModel, LabellingInterface, read_tasks, write_task
+from tribunal.process.files import (
+    bounded_lines,
+    open_regular,
+    read_regular,
+    write_atomically,
+    write_whole,
+)
+from tribunal.review.label_studio import (
+    TASKS,
+    Annotation,
+    ExportModel,
+    LabellingInterface,
+    read_tasks,
+    write_task,
+)
 from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.settings.validation import describe_validation_error
 
-HEAD, POSTS, IMAGES = "annotation.json", "posts.jsonl", "images"
+HEAD = "annotation.json"
+POSTS = "posts.jsonl"
+IMAGES = "images"
 Side = Literal["text", "image"]
 SIDES: tuple[Side, ...] = ("text", "image")
 
@@ -90,7 +105,10 @@ class AnnotationFolder:
         try:
             self.head = AnnotationHead.model_validate_json(read_regular(folder / HEAD))
             with open_regular(folder / POSTS) as file:
-                self.posts = {post.id: post for post in map(AnnotationPost.model_validate_json, bounded_lines(file))}
+                self.posts = {
+                    post.id: post
+                    for post in map(AnnotationPost.model_validate_json, bounded_lines(file))
+                }
         except OSError as error:
             raise BadInput(
                 f"tasks: {folder}: {error.strerror or error}; give the folder that tribunal annotate export wrote"
@@ -108,9 +126,14 @@ class AnnotationFolder:
 
 
 CONFIG = "label_config.xml"
-JOINT, INTENT, TARGET, FLAGS, NOTE = "joint_label", "intent", "target", "flags", "note"
+JOINT = "joint_label"
+INTENT = "intent"
+TARGET = "target"
+FLAGS = "flags"
+NOTE = "note"
 LABEL_OF_SIDE: dict[Side, str] = {"text": "text_label", "image": "image_label"}
-UNSURE, LOW_QUALITY = "Not sure", "Low quality"
+UNSURE = "Not sure"
+LOW_QUALITY = "Low quality"
 INTENTS = {
     "nothing of hate": "neither text nor image has to do with hate",
     "open attack": "attacks a group in plain words or pictures",
@@ -138,7 +161,9 @@ def labelling_interface(head: AnnotationHead, *, second: bool = False) -> str:
         made.add_choices(LABEL_OF_SIDE[side], categories, f"The {side} alone")
     made.add_choices(JOINT, categories, "The whole post: text and image together", required=True)
     made.add_choices(INTENT, INTENTS, "What the post does")
-    made.add_choices(TARGET, dict.fromkeys(head.groups, ""), "The groups that it is about", many=True)
+    made.add_choices(
+        TARGET, dict.fromkeys(head.groups, ""), "The groups that it is about", many=True
+    )
     made.add_choices(FLAGS, _FLAGS, "Is anything wrong?", many=True)
     return made.to_xml(NOTE)
 
@@ -212,9 +237,13 @@ class AnnotatorLabels(Frozen):
     @classmethod
     def from_annotation(cls, given: Annotation, stage: Stage) -> AnnotatorLabels:
         """Return the labels of an annotation."""
-        chosen = {result.from_name: result.texts_of("choices") or result.texts_of("text") for result in given.result}
+        chosen = {
+            result.from_name: result.texts_of("choices") or result.texts_of("text")
+            for result in given.result
+        }
         joint, text, image, intent = (
-            next(iter(chosen.get(control, ())), None) for control in (JOINT, *LABEL_OF_SIDE.values(), INTENT)
+            next(iter(chosen.get(control, ())), None)
+            for control in (JOINT, *LABEL_OF_SIDE.values(), INTENT)
         )
         flags = chosen.get(FLAGS, ())
         return cls(
@@ -265,11 +294,18 @@ class _LabelledTask(ExportModel):
         if not isinstance(task, dict) or "annotations" in task:
             return task
         results = [
-            {"from_name": control, "value": value if isinstance(value, dict) else {"choices": value}}
+            {
+                "from_name": control,
+                "value": value if isinstance(value, dict) else {"choices": value},
+            }
             for control, value in task.items()
         ]
-        by, at = task.get("annotator"), task.get("updated_at", "")
-        return {"data": task, "annotations": [{"completed_by": by, "updated_at": at, "result": results}]}
+        by = task.get("annotator")
+        at = task.get("updated_at", "")
+        return {
+            "data": task,
+            "annotations": [{"completed_by": by, "updated_at": at, "result": results}],
+        }
 
 
 def read_labels(paths: Sequence[Path], sheet: AnnotationFolder) -> LabelsByPost:

@@ -35,7 +35,8 @@ from tribunal.eval.measures.risk_control import (
 from tribunal.nodes.threshold import counted_as
 from tribunal.schema import JSON
 
-OF_ALL, OF_MODELS = "all", "models"
+OF_ALL = "all"
+OF_MODELS = "models"
 _STEP = 0.01  # by which share a plan is cheaper than the one that is tested before it, at least
 _ROUNDING = 1e-9
 _PRIOR = 1 / 4  # of the bound: how often a model is taken to be wrong beside what is seen
@@ -69,9 +70,13 @@ class CascadePromise:
         """Check that every value is in range."""
         for name in ("agreement", "level"):
             if not 0 < (value := getattr(self, name)) < 1:
-                raise BadInput(f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.9")
+                raise BadInput(
+                    f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.9"
+                )
         if not 0 < self.person_accuracy <= 1:
-            raise BadInput(f"person_accuracy: {self.person_accuracy} is no share above 0; give one, such as 0.98")
+            raise BadInput(
+                f"person_accuracy: {self.person_accuracy} is no share above 0; give one, such as 0.98"
+            )
         if self.cost_person is not None and not 0 <= self.cost_person < np.inf:
             raise BadInput(f"cost_person: {self.cost_person} is no cost; give 0 or more")
 
@@ -160,15 +165,19 @@ def find_plan(
     """
     drawn = first_of_each_cluster(shuffle_rows(ids), cluster)
     drawn = drawn[np.random.default_rng(1).permutation(len(drawn))]
-    choosing, promising = drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]
+    choosing = drawn[: len(drawn) // 2]
+    promising = drawn[len(drawn) // 2 :]
     front = plans_to_test(stages, choosing, promise, costs)
-    tested, passed = [], None
+    tested = []
+    passed = None
     for each in front:
         tested.append(each)
         if p_value_of_plan(each, stages, promising, promise) > error:
             break
         passed = each
-    first, second = (np.flatnonzero(np.isin(cluster, cluster[half])) for half in (choosing, promising))
+    first, second = (
+        np.flatnonzero(np.isin(cluster, cluster[half])) for half in (choosing, promising)
+    )
     needed = _posts_needed(front[0] if front else None, stages, choosing, promise, error)
     return CascadeResult(passed, tested, first, second, len(choosing), len(promising), needed)
 
@@ -180,7 +189,8 @@ def plans_to_test(
     alike = promise.one_threshold
     rules = [rules_of_stage(stage.posts, alike=alike) for stage in stages]
     few = [rules_of_stage(stage.posts, alike=alike, few=True) for stage in stages]
-    here, paid = [stage.take_rows(rows) for stage in stages], [cost[rows] for cost in costs]
+    here = [stage.take_rows(rows) for stage in stages]
+    paid = [cost[rows] for cost in costs]
     person = promise.cost_person
     if person is None:  # more than all models together
         person = 1 + sum(float(cost.sum()) for cost in paid)
@@ -191,13 +201,18 @@ def plans_to_test(
         doubt = promise.doubt_of_plans(tried.wrong, tried.left, len(rows))
         cost = tried.cost + person * tried.left
         front += [
-            (float(doubt[at]), float(cost[at]), tried.plan_at(at, tried_rules)) for at in _pareto_front(doubt, cost)
+            (float(doubt[at]), float(cost[at]), tried.plan_at(at, tried_rules))
+            for at in _pareto_front(doubt, cost)
         ]
-    chosen = _pareto_front(np.array([each[0] for each in front]), np.array([each[1] for each in front]))
+    chosen = _pareto_front(
+        np.array([each[0] for each in front]), np.array([each[1] for each in front])
+    )
     return [front[at][2] for at in chosen]
 
 
-def p_value_of_plan(tested: CascadePlan, stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise) -> float:
+def p_value_of_plan(
+    tested: CascadePlan, stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise
+) -> float:
     """Return the p-value that a plan doesn't hold the promise, by independent posts."""
     walked = walk_posts(tested, stages, rows)
     return float(promise.p_values(*_wrong_and_left(walked), len(rows))[0])
@@ -232,14 +247,19 @@ def _bentkus_p_value(lost: Floats, posts: int, bound: float) -> Floats:
 
 
 def _posts_needed(
-    surest: CascadePlan | None, stages: Sequence[CascadeStage], rows: Ints, promise: CascadePromise, error: float
+    surest: CascadePlan | None,
+    stages: Sequence[CascadeStage],
+    rows: Ints,
+    promise: CascadePromise,
+    error: float,
 ) -> PostsNeeded:
     """Return how many posts it takes to show the promise."""
     least = least_posts_needed(1 - promise.agreement, error)
     if surest is None:
         return PostsNeeded(2 * least, None, None)
     lost, counted = promise.count_lost_in(walk_posts(surest, stages, rows))
-    seen, share = lost / counted, counted / len(rows)
+    seen = lost / counted
+    share = counted / len(rows)
     likely = None
     if seen < 1 - promise.agreement:
         # Numbers of posts, each a twentieth more than the one before, up to ten millions.
@@ -260,8 +280,10 @@ class PricedPlans:
 
     def __init__(self, shared: SharedStages, promise: CascadePromise) -> None:
         """Take the money that asking each stage costs a post; tokens where not every call has a price."""
-        self.shared, self.promise = shared, promise
-        self.cost_in, self.costs = "money", [stage.money for stage in shared.stages if stage.money is not None]
+        self.shared = shared
+        self.promise = promise
+        self.cost_in = "money"
+        self.costs = [stage.money for stage in shared.stages if stage.money is not None]
         if len(self.costs) < len(shared.stages):
             if promise.cost_person is not None:
                 without = next(stage.name for stage in shared.stages if stage.money is None)
@@ -269,17 +291,23 @@ class PricedPlans:
                     f"cost_person: is in the unit of the prices, and not every call of {without} has one; give "
                     "--prices FILE, or leave the cost of a person out"
                 )
-            self.cost_in, self.costs = "tokens", [stage.tokens for stage in shared.stages]
+            self.cost_in = "tokens"
+            self.costs = [stage.tokens for stage in shared.stages]
 
     def figures_of(self, shown: CascadePlan, rows: Ints, name: str | None = None) -> JSON:
         """Return the figures of a plan over these posts."""
         stages = [self.shared.stages[number].take_rows(rows) for number in shown.order]
         walked = walk_posts(shown, self.shared.stages, rows)
-        left, accuracy, posts = ~walked.decided_posts, self.promise.person_accuracy, max(1, len(rows))
+        left = ~walked.decided_posts
+        accuracy = self.promise.person_accuracy
+        posts = max(1, len(rows))
         right = walked.decided_posts & ~walked.wrong
         agreed = right + accuracy * left
         calls, tokens, models = (
-            sum(float(each[reached].sum()) for each, reached in zip(column, walked.reached, strict=True))
+            sum(
+                float(each[reached].sum())
+                for each, reached in zip(column, walked.reached, strict=True)
+            )
             for column in (
                 [stage.calls for stage in stages],
                 [stage.tokens for stage in stages],
@@ -290,7 +318,9 @@ class PricedPlans:
         cluster = np.unique(self.shared.cluster[rows], return_inverse=True)[1]
 
         def share_and_interval(name: str, hits: Floats | Bools, among: Bools) -> JSON:
-            interval = rate_interval(np.bincount(cluster, hits * among), np.bincount(cluster, among))
+            interval = rate_interval(
+                np.bincount(cluster, hits * among), np.bincount(cluster, among)
+            )
             return {name: mean_or_none(hits[among]), f"{name}_interval": interval}
 
         return {
@@ -302,7 +332,9 @@ class PricedPlans:
                     "reached": float(reached.mean()),
                     "decided": float((walked.by == at).mean()),
                 }
-                for at, (stage, rule, reached) in enumerate(zip(stages, shown.rules, walked.reached, strict=True))
+                for at, (stage, rule, reached) in enumerate(
+                    zip(stages, shown.rules, walked.reached, strict=True)
+                )
             ],
             "decided": float(walked.decided_posts.mean()),
             "people": float(left.mean()),
@@ -312,8 +344,12 @@ class PricedPlans:
             "with_people": None if person is None else (models + person * int(left.sum())) / posts,
             **share_and_interval("agreement", agreed, np.ones(len(rows), dtype=bool)),
             **share_and_interval("agreement_of_models", right, walked.decided_posts),
-            **share_and_interval("missed_hate", walked.missed_hate, walked.decided_posts & ~walked.hateful),
-            **share_and_interval("false_alarms", walked.false_alarms, walked.decided_posts & walked.hateful),
+            **share_and_interval(
+                "missed_hate", walked.missed_hate, walked.decided_posts & ~walked.hateful
+            ),
+            **share_and_interval(
+                "false_alarms", walked.false_alarms, walked.decided_posts & walked.hateful
+            ),
         }
 
 
@@ -338,7 +374,10 @@ def plan_cascade(shared: SharedStages, promise: CascadePromise) -> JSON:
     result = find_plan(shared.stages, shared.ids, shared.cluster, promise, priced.costs, error)
     rows = result.choosing if result.plan is None else result.promising
     beside = _single_stage_plans(result, priced)
-    beside += [(CascadePlan((number,), (ALL,)), f"{stage.name} for all") for number, stage in enumerate(shared.stages)]
+    beside += [
+        (CascadePlan((number,), (ALL,)), f"{stage.name} for all")
+        for number, stage in enumerate(shared.stages)
+    ]
     beside.append((CascadePlan((), ()), f"{PEOPLE} for all"))
     return {
         "promise": {**asdict(promise), "attempt": attempt, "error": error},
@@ -359,15 +398,19 @@ def plan_cascade(shared: SharedStages, promise: CascadePromise) -> JSON:
     }
 
 
-def _single_stage_plans(result: CascadeResult, priced: PricedPlans) -> list[tuple[CascadePlan, str]]:
+def _single_stage_plans(
+    result: CascadeResult, priced: PricedPlans
+) -> list[tuple[CascadePlan, str]]:
     """Return each stage's cheapest plan alone that keeps the agreement on the posts that choose, if one does."""
-    shared, promise = priced.shared, priced.promise
+    shared = priced.shared
+    promise = priced.promise
     drawn = first_of_each_cluster(shuffle_rows(shared.ids), shared.cluster)
     rows = np.intersect1d(drawn, result.choosing)
     plans = []
     for number, stage in enumerate(shared.stages if len(shared.stages) > 1 else ()):
         front = plans_to_test([stage], rows, promise, [priced.costs[number]])
-        if holding := [each for each in front if promise.holds_on(each, [stage], rows)]:
+        holding = [each for each in front if promise.holds_on(each, [stage], rows)]
+        if holding:
             plan = CascadePlan((number,), holding[-1].rules)
             if plan != result.plan:
                 plans.append((plan, f"{stage.name} alone → {PEOPLE}"))
@@ -384,9 +427,13 @@ def _count_attempt(priced: PricedPlans) -> int:
         "cluster": shared.by["by"],
     }
     columns = [shared.ids, shared.cluster.tolist()]
-    for stage, cost in sorted(zip(shared.stages, priced.costs, strict=True), key=lambda each: each[0].name):
+    for stage, cost in sorted(
+        zip(shared.stages, priced.costs, strict=True), key=lambda each: each[0].name
+    ):
         posts = stage.posts
         columns.append([None if value != value else value for value in posts.confidence.tolist()])
-        columns += [each.tolist() for each in (posts.decided, posts.hateful, posts.wrong, stage.hate, cost)]
+        columns += [
+            each.tolist() for each in (posts.decided, posts.hateful, posts.wrong, stage.hate, cost)
+        ]
     data = hash_rows(map(list, zip(*columns, strict=True)))
     return max(count_attempt(folder / PLANS, request, data) for folder in shared.folders)

@@ -20,7 +20,12 @@ from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Bools, Floats, Ints, read_columns
 from tribunal.eval.measures.comparison import same_data
 from tribunal.eval.measures.costs import cost_of_asking
-from tribunal.eval.measures.fit import clusters_as_json, doubts_about_posts, fitting_of, refuse_unfit_run
+from tribunal.eval.measures.fit import (
+    clusters_as_json,
+    doubts_about_posts,
+    fitting_of,
+    refuse_unfit_run,
+)
 from tribunal.eval.measures.risk_control import AcceptanceRule, LabelledPosts
 from tribunal.nodes.threshold import KINDS
 from tribunal.runner.prices import Prices, prices_of_run
@@ -106,7 +111,9 @@ def read_stages(
         places.append(dict(zip((run.ids[at] for at in run.post[rows]), rows.tolist(), strict=True)))
     ids = sorted(set(places[0]).intersection(*places[1:]))
     if not ids:
-        raise BadInput(f"{folders[0]}: no labelled post is in every run; give runs over the same posts")
+        raise BadInput(
+            f"{folders[0]}: no labelled post is in every run; give runs over the same posts"
+        )
     chosen = [np.array([place[post] for post in ids], dtype=np.int64) for place in places]
     clusters = clusters_of(runs[0], cluster)
     numbers = clusters.of_post[runs[0].post[chosen[0]]]
@@ -196,17 +203,22 @@ class TriedPlans(NamedTuple):
         shape = [len(rules[stage]) for stage in self.order]
         places = np.unravel_index(number, shape)
         return CascadePlan(
-            self.order, tuple(rules[stage][int(at)] for stage, at in zip(self.order, places, strict=True))
+            self.order,
+            tuple(rules[stage][int(at)] for stage, at in zip(self.order, places, strict=True)),
         )
 
 
-def walk_posts(plan: CascadePlan, stages: Sequence[CascadeStage], rows: Ints | None = None) -> PlanOutcome:
+def walk_posts(
+    plan: CascadePlan, stages: Sequence[CascadeStage], rows: Ints | None = None
+) -> PlanOutcome:
     """Take posts through a plan; `rows` None takes all of them."""
     if rows is not None:
         stages = [stage.take_rows(rows) for stage in stages]
     hate = stages[0].hate
-    by, waiting = np.full(len(hate), -1), np.ones(len(hate), dtype=bool)
-    wrong, hateful = np.zeros(len(hate), dtype=bool), np.zeros(len(hate), dtype=bool)
+    by = np.full(len(hate), -1)
+    waiting = np.ones(len(hate), dtype=bool)
+    wrong = np.zeros(len(hate), dtype=bool)
+    hateful = np.zeros(len(hate), dtype=bool)
     reached = []
     for at, (number, rule) in enumerate(zip(plan.order, plan.rules, strict=True)):
         posts = stages[number].posts
@@ -225,7 +237,9 @@ def stage_orders(stages: int) -> Iterator[tuple[int, ...]]:
         yield from permutations(range(stages), deep)
 
 
-def rules_of_stage(posts: LabelledPosts, *, alike: bool = False, few: bool = False) -> list[AcceptanceRule]:
+def rules_of_stage(
+    posts: LabelledPosts, *, alike: bool = False, few: bool = False
+) -> list[AcceptanceRule]:
     """Return the rules of a stage that differ on these posts, whatever their gold is.
 
     Of thresholds that decide the same posts the highest is kept: nothing is known of confidences below all of them.
@@ -242,12 +256,16 @@ def rules_of_stage(posts: LabelledPosts, *, alike: bool = False, few: bool = Fal
     of_kind: list[list[tuple[float | None, bool]]] = []
     for number, has_bare in enumerate(bare):
         steps = [step for at, step in enumerate(STEPS) if number * _OF_KIND + at in codes]
-        steps = steps[(len(steps) + 1) % 2 :: 2] if few and not alike else steps  # the lowest among them
+        steps = (
+            steps[(len(steps) + 1) % 2 :: 2] if few and not alike else steps
+        )  # the lowest among them
         of_kind.append(list(product((None, *steps), (False, True) if has_bare else (False,))))
     pairs = zip(of_kind[0], of_kind[0], strict=True) if alike else product(*of_kind)
     found = []
     for (high, bare_high), (low, bare_low) in pairs:
-        taken = tuple(kind for kind, is_bare in zip(KINDS, (bare_high, bare_low), strict=True) if is_bare)
+        taken = tuple(
+            kind for kind, is_bare in zip(KINDS, (bare_high, bare_low), strict=True) if is_bare
+        )
         if few and len(taken) == 1 and all(bare):
             continue
         if high is not None or low is not None or taken:
@@ -270,7 +288,8 @@ def try_order(
     cell = cell.ravel()
     many = np.bincount(cell, minlength=len(cells)).astype(float)
     waiting: Floats = np.ones((1, len(cells)))
-    wrong, cost = np.zeros(1), np.zeros(1)
+    wrong = np.zeros(1)
+    cost = np.zeros(1)
     for at, number in enumerate(order):
         decides = _decision_table(rules[number])[:, cells[:, at]].astype(float)  # (rule, cell)
         wrong_here = np.bincount(cell, weights=stages[number].posts.wrong, minlength=len(cells))
@@ -298,7 +317,9 @@ def _decision_table(rules: Sequence[AcceptanceRule]) -> Bools:
     """Return, for each rule and each code, whether the rule decides a post that stands there."""
     found = np.zeros((len(rules), _UNDECIDED + 1), dtype=bool)
     for row, rule in zip(found, rules, strict=True):
-        for number, (kind, least) in enumerate(zip(KINDS, (rule.hateful, rule.harmless), strict=True)):
+        for number, (kind, least) in enumerate(
+            zip(KINDS, (rule.hateful, rule.harmless), strict=True)
+        ):
             start = number * _OF_KIND
             row[start : start + _BARE] = [least is not None and step >= least for step in STEPS]
             row[start + _BARE] = kind in rule.without_confidence

@@ -17,7 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tribunal.eval.compare.entries import Entries
-from tribunal.eval.compare.moderation_log import Decisions, ModerationLog, compare_with_log, read_decisions, read_log
+from tribunal.eval.compare.moderation_log import (
+    Decisions,
+    ModerationLog,
+    compare_with_log,
+    read_decisions,
+    read_log,
+)
 from tribunal.eval.compare.plan import ComparisonPlan
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES, Bools, RunColumns, read_columns
@@ -37,10 +43,20 @@ from tribunal.runner.prices import Prices
 from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
-MEASURED, PAGE, DIFFERENCES = "comparison.json", "comparison.md", "differences.csv"
+MEASURED = "comparison.json"
+PAGE = "comparison.md"
+DIFFERENCES = "differences.csv"
 DECISIONS = "decisions"  # the row of decisions that exist already
 _RATES = ("agreement", "missed_hate", "wrong_removals", "removed")
-_COSTS = ("undecided", "calls", "tokens", "money_per_1000", "seconds", "to_people", "hours_per_1000")
+_COSTS = (
+    "undecided",
+    "calls",
+    "tokens",
+    "money_per_1000",
+    "seconds",
+    "to_people",
+    "hours_per_1000",
+)
 _OF_COURTS = ("explanations", "debate", "group_swap")  # of runs alone
 
 
@@ -71,19 +87,33 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
         BadInput: a file of a run is broken, no post has the field, or a log has none of the decided posts.
     """
     entries = plan.entries
-    runs = {name: read_columns(plan.out / name) for name in entries.runs if (plan.out / name / RESULTS).exists()}
-    compared = _begin(entries, [name for name in entries.entries if runs and (name in runs or name in plan.logs)])
+    runs = {
+        name: read_columns(plan.out / name)
+        for name in entries.runs
+        if (plan.out / name / RESULTS).exists()
+    }
+    compared = _begin(
+        entries, [name for name in entries.entries if runs and (name in runs or name in plan.logs)]
+    )
     if not runs:
         return compared
     rows, (first_name, first) = compared["entries"], next(iter(runs.items()))
     clusters = clusters_of(first, cluster)
-    columns = {name: runs[name] if name in runs else _columns_of_log(plan.logs[name], first) for name in rows}
+    columns = {
+        name: runs[name] if name in runs else _columns_of_log(plan.logs[name], first)
+        for name in rows
+    }
     for name, each in columns.items():
         rows[name] |= _measure_verdicts(each, cluster)
         if name in runs:
             # What a post takes: calls, tokens, money, seconds, and the hours of reviewers.
-            cost, results = cost_of_asking(each.folder, each.ids, prices), max(1, each.row_count)
-            money = None if cost.money is None or prices is None else 1000 * float(cost.money.sum()) / results
+            cost = cost_of_asking(each.folder, each.ids, prices)
+            results = max(1, each.row_count)
+            money = (
+                None
+                if cost.money is None or prices is None
+                else 1000 * float(cost.money.sum()) / results
+            )
             to_people = float((~each.has_verdict | (each.uncertain == 1)).sum()) / results
             rows[name] |= {
                 "calls": float(cost.calls.sum()) / results,
@@ -96,7 +126,9 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
             own_clusters = clusters_of(each, cluster)
             rows[name] |= measure_records(each, own_clusters)
             rows[name]["group_swap"] = measure_group_swap(each, own_clusters)
-            rows[name]["prompts"] = plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
+            rows[name]["prompts"] = (
+                plan.prompt_sets[name].dump() if name in plan.prompt_sets else None
+            )
         else:
             decisions = Decisions(read_decisions(plan.out / first_name), first_name)
             _add_removal(compared, name, plan.logs[name], decisions)
@@ -138,7 +170,11 @@ def compare_with_decisions(entries: Entries, decisions: Decisions) -> JSON:
         _add_removal(compared, name, read_log(entry), decisions)
         removal = compared["removal"][name]
         for row, removals in ((name, removal), (DECISIONS, removal["nearest"])):
-            rate = {"n": removal["posts"], "value": removals["share"], "interval": removals["share_interval"]}
+            rate = {
+                "n": removal["posts"],
+                "value": removals["share"],
+                "interval": removals["share_interval"],
+            }
             compared["entries"][row] |= {"posts": removal["posts"], "removed": rate}
     return compared
 
@@ -163,7 +199,9 @@ def write_comparison(out: Path, compared: JSON) -> None:
         court = court_values(measured, compared["rule_changes"])
         content = {name: value for name, value in compared.items() if name != "differing"}
         write_whole(out / MEASURED, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-        write_whole(out / PAGE, render_template("compare.md.jinja", {"c": compared, "court": court}))
+        write_whole(
+            out / PAGE, render_template("compare.md.jinja", {"c": compared, "court": court})
+        )
 
 
 def _begin(entries: Entries, names: Sequence[str]) -> JSON:
@@ -182,8 +220,21 @@ def _begin(entries: Entries, names: Sequence[str]) -> JSON:
 
 def _blank_row(kind: str) -> JSON:
     rates = {name: {"n": 0, "value": None, "interval": None} for name in _RATES}
-    beside: JSON = {"prompts": None, "against_first": None, "changes": [], **dict.fromkeys(_OF_COURTS)}
-    return {"kind": kind, "graph": None, "says": "", "posts": 0, **rates, **dict.fromkeys(_COSTS), **beside}
+    beside: JSON = {
+        "prompts": None,
+        "against_first": None,
+        "changes": [],
+        **dict.fromkeys(_OF_COURTS),
+    }
+    return {
+        "kind": kind,
+        "graph": None,
+        "says": "",
+        "posts": 0,
+        **rates,
+        **dict.fromkeys(_COSTS),
+        **beside,
+    }
 
 
 def _add_removal(compared: JSON, name: str, log: ModerationLog, decisions: Decisions) -> None:
@@ -196,7 +247,9 @@ def _add_removal(compared: JSON, name: str, log: ModerationLog, decisions: Decis
 def _columns_of_log(log: ModerationLog, run: RunColumns) -> RunColumns:
     """Return a log's removals as though they were verdicts of hate, on the posts of a run."""
     removed_by_id = {post.post_id: int(post.removed) for post in log.posts}
-    verdicts = np.array([removed_by_id.get(post, NO_LABEL) for post in run.ids], dtype=np.int64)[run.post]
+    verdicts = np.array([removed_by_id.get(post, NO_LABEL) for post in run.ids], dtype=np.int64)[
+        run.post
+    ]
     outcomes = np.where(verdicts == NO_LABEL, OUTCOMES.index("pending"), OUTCOMES.index("verdict"))
     return replace(run, outcome=outcomes, label=verdicts, hateful=verdicts, scheme="binary")
 
@@ -204,12 +257,18 @@ def _columns_of_log(log: ModerationLog, run: RunColumns) -> RunColumns:
 def _measure_verdicts(columns: RunColumns, cluster: str | None) -> JSON:
     """Return how many posts an entry has, and the rates of its verdicts with their intervals."""
     clusters = clusters_of(columns, cluster).of_post[columns.post]
-    decided, hate, removed = columns.is_decided, columns.positive == 1, columns.hateful == 1
+    decided = columns.is_decided
+    hate = columns.positive == 1
+    removed = columns.hateful == 1
 
     def rate(hits: Bools, among: Bools) -> JSON:
         n = int(among.sum())
         interval = share_interval(clusters, hits, among) if n else None
-        return {"n": n, "value": float((hits & among).sum() / n) if n else None, "interval": interval}
+        return {
+            "n": n,
+            "value": float((hits & among).sum() / n) if n else None,
+            "interval": interval,
+        }
 
     rates = {
         "agreement": rate(columns.is_right, decided),
@@ -221,15 +280,21 @@ def _measure_verdicts(columns: RunColumns, cluster: str | None) -> JSON:
     return {"posts": posts, "undecided": int((~columns.has_verdict).sum()), **rates}
 
 
-def _add_changes(rows: JSON, columns: Mapping[str, RunColumns], pairs: Sequence[JSON], logs: set[str]) -> None:
+def _add_changes(
+    rows: JSON, columns: Mapping[str, RunColumns], pairs: Sequence[JSON], logs: set[str]
+) -> None:
     """Add to each row after the first the posts whose verdict it changes, and the paired test against the first."""
     answers = {name: _first_answers(each, is_log=name in logs) for name, each in columns.items()}
     first, *others = columns
     for name in others:
-        changes, counts = list[JSON](), {"right": 0, "wrong": 0}
+        changes = list[JSON]()
+        counts = {"right": 0, "wrong": 0}
         for post in sorted(answers[first].keys() & answers[name].keys()):
-            before, after = answers[first][post], answers[name][post]
-            if before.words == after.words or (logs & {first, name} and before.hateful == after.hateful):
+            before = answers[first][post]
+            after = answers[name][post]
+            if before.words == after.words or (
+                logs & {first, name} and before.hateful == after.hateful
+            ):
                 continue
             became = None
             if before.right != after.right:
@@ -238,7 +303,9 @@ def _add_changes(rows: JSON, columns: Mapping[str, RunColumns], pairs: Sequence[
                 counts[became] += 1
             words = {"from": before.words, "to": after.words}
             changes.append({"post": post, "gold": before.gold, **words, "became": became})
-        tests = (pair["accuracy"] for pair in pairs if (pair["first"], pair["second"]) == (first, name))
+        tests = (
+            pair["accuracy"] for pair in pairs if (pair["first"], pair["second"]) == (first, name)
+        )
         made = {"changed": len(changes), "put_right": counts["right"], "put_wrong": counts["wrong"]}
         rows[name] |= {"changes": changes, "against_first": {**made, "accuracy": next(tests, None)}}
 
@@ -247,7 +314,8 @@ def _first_answers(columns: RunColumns, *, is_log: bool) -> dict[str, Answer]:
     """Return the answer on each post in its first repeat; of a log, on the posts that it has."""
     answers = {}
     for row, (_, result) in enumerate(read_results(columns.folder)):
-        has_verdict, hateful = bool(columns.has_verdict[row]), bool(columns.hateful[row] == 1)
+        has_verdict = bool(columns.has_verdict[row])
+        hateful = bool(columns.hateful[row] == 1)
         if result.repeat or (is_log and not has_verdict):
             continue
         words = str(result.category if has_verdict else result.outcome)
@@ -262,7 +330,11 @@ def _first_answers(columns: RunColumns, *, is_log: bool) -> dict[str, Answer]:
 
 def _find_best(rows: Mapping[str, JSON], pairs: Sequence[JSON]) -> tuple[str | None, list[str]]:
     """Return the run that agrees most with the gold labels, and the runs that can't be told from it."""
-    rated = {name: row["agreement"]["value"] for name, row in rows.items() if row["agreement"]["value"] is not None}
+    rated = {
+        name: row["agreement"]["value"]
+        for name, row in rows.items()
+        if row["agreement"]["value"] is not None
+    }
     if not rated:
         return None, []
     best = max(rated, key=lambda name: rated[name])

@@ -47,9 +47,13 @@ class ComparedEntry(Frozen):
     @model_validator(mode="after")
     def _check_kind(self) -> ComparedEntry:
         of_a_run = [name for name in ("graph", "settings", "prompts") if getattr(self, name)]
-        of_a_log = [name for name in ("columns", "their_threshold", "removed_as") if getattr(self, name)]
+        of_a_log = [
+            name for name in ("columns", "their_threshold", "removed_as") if getattr(self, name)
+        ]
         if self.log is not None and of_a_run:
-            raise ValueError(f"{of_a_run[0]}: nothing is run for a log; leave it out, or leave out log")
+            raise ValueError(
+                f"{of_a_run[0]}: nothing is run for a log; leave it out, or leave out log"
+            )
         if self.log is None and of_a_log:
             raise ValueError(f"{of_a_log[0]}: reads a log; add log, or leave it out")
         return self
@@ -100,10 +104,17 @@ class Entries(Frozen):
 
 
 def log_entry(
-    log: Path | None, columns: Mapping[str, str], their_threshold: float | None, removed_as: Sequence[str]
+    log: Path | None,
+    columns: Mapping[str, str],
+    their_threshold: float | None,
+    removed_as: Sequence[str],
 ) -> ComparedEntry | None:
     """Return the moderation log that options describe, or None; raise `BadInput` if one of them is wrong."""
-    values = {"columns": columns, "their_threshold": their_threshold, "removed_as": tuple(removed_as)}
+    values = {
+        "columns": columns,
+        "their_threshold": their_threshold,
+        "removed_as": tuple(removed_as),
+    }
     given = {name: value for name, value in values.items() if value not in (None, {}, ())}
     if log is None and not given:
         return None
@@ -136,7 +147,11 @@ def read_entries(
     file = Entries() if path is None else _read_file(path)
     entries = dict(file.entries)
     for folder in prompts:
-        name = folder if folder == SHIPPED else name_folder(Path(folder).resolve().name, _LONGEST_NAME).lstrip("_.-+=")
+        name = (
+            folder
+            if folder == SHIPPED
+            else name_folder(Path(folder).resolve().name, _LONGEST_NAME).lstrip("_.-+=")
+        )
         _add_entry(entries, name, ComparedEntry(prompts=folder))
     if log is not None:
         _add_entry(entries, "log", log)
@@ -151,7 +166,9 @@ def read_entries(
     except ValidationError as error:
         raise BadInput(f"entries: {describe_validation_error(error)}") from None
     if "prompts" in found.settings and any(entry.prompts for entry in found.entries.values()):
-        raise BadInput("prompts: entries name prompts of their own; leave it out of the shared settings (--set)")
+        raise BadInput(
+            "prompts: entries name prompts of their own; leave it out of the shared settings (--set)"
+        )
     return found
 
 
@@ -168,5 +185,7 @@ def _read_file(path: Path) -> Entries:
 
 def _add_entry(entries: dict[str, ComparedEntry], name: str, entry: ComparedEntry) -> None:
     if name in entries:
-        raise BadInput(f"{entry.kind}: {name}: is the name of two entries; rename a folder, or name both in a file")
+        raise BadInput(
+            f"{entry.kind}: {name}: is the name of two entries; rename a folder, or name both in a file"
+        )
     entries[name] = entry

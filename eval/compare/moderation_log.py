@@ -79,21 +79,38 @@ def match_removal(probability: Floats, removed: Bools) -> RemovalMatch:
 
     Many posts may have one probability; all of them are removed or none, so that their share may be out of reach.
     """
-    levels, level_of_post, posts_at = np.unique(np.round(probability, _DIGITS), return_inverse=True, return_counts=True)
+    levels, level_of_post, posts_at = np.unique(
+        np.round(probability, _DIGITS), return_inverse=True, return_counts=True
+    )
     theirs_at = np.bincount(level_of_post, removed, minlength=len(levels)).astype(np.int64)
     # From here on of each possible cut: before the lowest level, …, above the highest, which removes nothing.
     ours = np.append(posts_at[::-1].cumsum()[::-1], 0)
     both = np.append(theirs_at[::-1].cumsum()[::-1], 0)
-    wanted, posts = int(removed.sum()), len(probability)
-    only_ours, only_theirs = ours - both, wanted - both
+    wanted = int(removed.sum())
+    posts = len(probability)
+    only_ours = ours - both
+    only_theirs = wanted - both
 
     def removal_at(cut: int) -> Removal:
-        count, mine, others = int(ours[cut]), int(only_ours[cut]), int(only_theirs[cut])
+        count = int(ours[cut])
+        mine = int(only_ours[cut])
+        others = int(only_theirs[cut])
         share, interval = _share_of(count, posts)
-        return Removal(_threshold_of_cut(levels, cut), count, share, interval, mine, others, posts - mine - others)
+        return Removal(
+            _threshold_of_cut(levels, cut),
+            count,
+            share,
+            interval,
+            mine,
+            others,
+            posts - mine - others,
+        )
 
-    above = int(np.flatnonzero(ours >= wanted)[-1])  # the highest threshold that removes as many as they did, or more
-    nearest, other = above, above + 1
+    above = int(
+        np.flatnonzero(ours >= wanted)[-1]
+    )  # the highest threshold that removes as many as they did, or more
+    nearest = above
+    other = above + 1
     if ours[above] != wanted and wanted - ours[above + 1] < ours[above] - wanted:
         nearest, other = other, nearest
     share, share_interval = _share_of(wanted, posts)
@@ -112,12 +129,17 @@ def _threshold_of_cut(levels: Floats, cut: int) -> float | None:
     """Return the shortest number between the level beneath a cut and the one above it, which it removes."""
     if cut == len(levels):
         return 1.0 if levels[-1] < 1 else None
-    highest, beneath = Decimal(str(levels[cut])), Decimal(str(levels[cut - 1])) if cut else Decimal(-1)
-    rounded = (highest.quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR) for digits in range(1, _DIGITS))
+    highest = Decimal(str(levels[cut]))
+    beneath = Decimal(str(levels[cut - 1])) if cut else Decimal(-1)
+    rounded = (
+        highest.quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR) for digits in range(1, _DIGITS)
+    )
     return float(next((each for each in rounded if each > beneath), highest))
 
 
-def _thresholds_alike(levels: Floats, only_ours: Floats, only_theirs: Floats) -> tuple[float, float] | None:
+def _thresholds_alike(
+    levels: Floats, only_ours: Floats, only_theirs: Floats
+) -> tuple[float, float] | None:
     """Return the ends of the thresholds that McNemar's exact test doesn't tell from the other system's."""
     differing = only_ours + only_theirs
     p = np.minimum(1.0, 2 * binom.cdf(np.minimum(only_ours, only_theirs), differing, 0.5))
@@ -161,13 +183,16 @@ class ModerationLog:
 
     def with_ids_of(self, samples: Iterable[Sample]) -> ModerationLog:
         """Return the log with each post's id replaced by that of the sample with this id, or else this text."""
-        ids, by_text = set[str](), dict[str, str]()
+        ids = set[str]()
+        by_text = dict[str, str]()
         for sample in samples:
             ids.add(sample.id)
             if sample.image is None:
                 by_text.setdefault(_hash_text(sample.text), sample.id)
         posts = [
-            post if post.post_id in ids else post._replace(post_id=by_text.get(post.text_sha, post.post_id))
+            post
+            if post.post_id in ids
+            else post._replace(post_id=by_text.get(post.text_sha, post.post_id))
             for post in self.posts
         ]
         return replace(self, posts=posts)
@@ -178,7 +203,9 @@ class Decisions:
 
     def __init__(self, decisions: Iterable[Decision], source: str) -> None:
         """Keep the last decision on each post. `source` is the name of the decisions in errors."""
-        self._by_id, self._by_text, self.source = dict[str, Decision](), dict[str, Decision](), source
+        self._by_id = dict[str, Decision]()
+        self._by_text = dict[str, Decision]()
+        self.source = source
         for each in decisions:
             if each.post_id:
                 self._by_id[each.post_id] = each
@@ -197,14 +224,20 @@ def read_decisions(path: Path) -> Iterator[Decision]:
         BadInput: it can't be read, or it is no such table.
     """
     for row in read_rows(path / RESULTS if path.is_dir() else path, "decisions", strict=True):
-        if missing := next((name for name in ("outcome", "hateful") if name not in row.cells), None):
-            raise row.missing_column(missing, " (give a run's folder, or a table written by tribunal batch)")
+        missing = next((name for name in ("outcome", "hateful") if name not in row.cells), None)
+        if missing:
+            raise row.missing_column(
+                missing, " (give a run's folder, or a table written by tribunal batch)"
+            )
         if row.text("outcome") != "verdict" or row.optional_text("repeat") not in ("", "0"):
             continue
         hateful = row.yes_or_no("hateful")
         if hateful is None:
             raise row.error("hateful: is blank; take decisions on hate speech")
-        numbers = {name: row.number_of(name) if name in row.cells else None for name in ("probability", "confidence")}
+        numbers = {
+            name: row.number_of(name) if name in row.cells else None
+            for name in ("probability", "confidence")
+        }
         probability = numbers["probability"]
         if probability is None:  # of an earlier release
             probability, _ = estimate_probability(hateful, numbers["confidence"])
@@ -215,8 +248,11 @@ def read_decisions(path: Path) -> Iterator[Decision]:
 
 async def stored_decisions(store: Store) -> AsyncIterator[Decision]:
     """Yield the verdicts on hate speech of a database, also of posts whose text isn't kept."""
-    async for row in finished_cases(store, COUNTED, cases.c.outcome == "verdict", cases.c.hateful.is_not(None)):
-        record, text = row["record"] or {}, (row["post"] or {}).get("text")
+    async for row in finished_cases(
+        store, COUNTED, cases.c.outcome == "verdict", cases.c.hateful.is_not(None)
+    ):
+        record = row["record"] or {}
+        text = (row["post"] or {}).get("text")
         probability = record.get("probability")
         if probability is None:
             probability, _ = estimate_probability(row["hateful"], row["confidence"])
@@ -235,14 +271,19 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
         entry.columns.get(role, role) for role in ("id", "text", "score", "removed")
     )
     removed_as = {value.casefold() for value in entry.removed_as}
-    log, keys = ModerationLog(path, [], Counter()), set[str]()
-    for given in read_rows(path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True):
+    log = ModerationLog(path, [], Counter())
+    keys = set[str]()
+    for given in read_rows(
+        path, "log", encoding=entry.columns.get("encoding", "utf-8"), strict=True
+    ):
         row = _resolve_paths(given, (id_column, text_column, score_column, removed_column))
-        post_id, text = row.optional_text(id_column), row.optional_text(text_column)
+        post_id = row.optional_text(id_column)
+        text = row.optional_text(text_column)
         if not post_id and not text:
             if row.number == 1:
                 raise row.missing_column(
-                    text_column, f" and no {id_column!r}; name one with --log-column id=NAME or text=NAME"
+                    text_column,
+                    f" and no {id_column!r}; name one with --log-column id=NAME or text=NAME",
                 )
             log.left_out["neither id nor text"] += 1
             continue
@@ -254,7 +295,8 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
             removed = None if score is None else score >= entry.their_threshold
         elif row.number == 1 and removed_column not in row.cells:
             raise row.missing_column(
-                removed_column, ", and no --their-threshold is given; name one with --log-column removed=NAME"
+                removed_column,
+                ", and no --their-threshold is given; name one with --log-column removed=NAME",
             )
         elif removed_as:
             removed = row.optional_text(removed_column).casefold() in removed_as
@@ -262,12 +304,18 @@ def read_log(entry: ComparedEntry) -> ModerationLog:
             removed = row.yes_or_no(removed_column, _REMOVED, _KEPT)
         key = post_id or _hash_text(text)
         if removed is None:
-            log.left_out["not said whether removed" if entry.their_threshold is None else "no score"] += 1
+            log.left_out[
+                "not said whether removed" if entry.their_threshold is None else "no score"
+            ] += 1
         elif key in keys:
             log.left_out["a post again"] += 1
         else:
             keys.add(key)
-            log.posts.append(LoggedPost(post_id, _hash_text(text), removed, score, post_id or f"row {row.number}"))
+            log.posts.append(
+                LoggedPost(
+                    post_id, _hash_text(text), removed, score, post_id or f"row {row.number}"
+                )
+            )
     return log
 
 
@@ -281,7 +329,9 @@ def compare_with_log(log: ModerationLog, decisions: Decisions) -> tuple[JSON, li
     Raises:
         BadInput: no post of the log has a decision.
     """
-    pairs = [(post, decision) for post in log.posts if (decision := decisions.find(post)) is not None]
+    pairs = [
+        (post, decision) for post in log.posts if (decision := decisions.find(post)) is not None
+    ]
     if not pairs:
         first_post = f"; its first post is {log.posts[0].shown_id[:60]!r}" if log.posts else ""
         raise BadInput(
@@ -289,13 +339,20 @@ def compare_with_log(log: ModerationLog, decisions: Decisions) -> tuple[JSON, li
         )
     probabilities = np.array([decision.probability for _, decision in pairs])
     match = match_removal(probabilities, np.array([post.removed for post, _ in pairs]))
-    threshold, differing = match.nearest.threshold, list[JSON]()
+    threshold = match.nearest.threshold
+    differing = list[JSON]()
     for post, decision in pairs:
         if post.removed != (threshold is not None and decision.probability >= threshold):
             removed_by = "theirs" if post.removed else "ours"
-            score, probability = post.score, decision.probability
+            score = post.score
+            probability = decision.probability
             differing.append(
-                {"id": post.shown_id, "removed_by": removed_by, "score": score, "probability": probability}
+                {
+                    "id": post.shown_id,
+                    "removed_by": removed_by,
+                    "score": score,
+                    "probability": probability,
+                }
             )
     undecided = len(log.posts) - len(pairs)
     report: JSON = {

@@ -54,13 +54,19 @@ class ComparisonPlan:
         texts = {name: prompts.texts for name, prompts in self.prompt_sets.items()}
         first = next(iter(texts.values()), {})
         return {
-            name: sorted(prompt for prompt in first.keys() | each.keys() if first.get(prompt) != each.get(prompt))
+            name: sorted(
+                prompt
+                for prompt in first.keys() | each.keys()
+                if first.get(prompt) != each.get(prompt)
+            )
             for name, each in list(texts.items())[1:]
         }
 
 
 @keep_files_read()
-def plan_comparison(entries: Entries, wanted: Evaluation, out: Path, *, final: bool = False) -> ComparisonPlan:
+def plan_comparison(
+    entries: Entries, wanted: Evaluation, out: Path, *, final: bool = False
+) -> ComparisonPlan:
     """Plan a comparison.
 
     Args:
@@ -83,7 +89,11 @@ def plan_comparison(entries: Entries, wanted: Evaluation, out: Path, *, final: b
         name: wanted.model_copy(
             update={
                 "graph": entries.graph_of(entry),
-                "settings": {"cache": str(out / CACHE), **wanted.settings, **entries.settings_of(entry)},
+                "settings": {
+                    "cache": str(out / CACHE),
+                    **wanted.settings,
+                    **entries.settings_of(entry),
+                },
             }
         )
         for name, entry in entries.runs.items()
@@ -97,14 +107,20 @@ def plan_comparison(entries: Entries, wanted: Evaluation, out: Path, *, final: b
         )
     if final and test_split is None:
         test_split = prepared.dataset.split  # the user calls it one
-    logs = {name: read_log(entry).with_ids_of(prepared.plan) for name, entry in entries.logs.items()}
+    logs = {
+        name: read_log(entry).with_ids_of(prepared.plan) for name, entry in entries.logs.items()
+    }
     ids = {sample.id for sample in prepared.plan} if logs else set()
     for log in logs.values():
         if not any(post.post_id in ids for post in log.posts):
-            raise BadInput(f"log: {log.path}: has none of the posts of {prepared.dataset.name}, by id or text")
+            raise BadInput(
+                f"log: {log.path}: has none of the posts of {prepared.dataset.name}, by id or text"
+            )
     ready = asyncio.run(open_evaluations(evaluations, out))
     notes = tuple(list_tuning_notes(prepared.dataset)) if prompt_sets and test_split is None else ()
-    return ComparisonPlan(entries, out, ready, prompt_sets, logs, prepared.held["data"], test_split, notes)
+    return ComparisonPlan(
+        entries, out, ready, prompt_sets, logs, prepared.held["data"], test_split, notes
+    )
 
 
 def _open_prompt_sets(entries: Entries) -> dict[str, PromptSet]:
@@ -112,16 +128,21 @@ def _open_prompt_sets(entries: Entries) -> dict[str, PromptSet]:
     sets: dict[str, PromptSet] = {}
     places: dict[tuple[str, ...], str] = {}
     for name, entry in entries.runs.items():
-        prompts, graph = entries.prompts_of(entry), entries.graph_of(entry)
+        prompts = entries.prompts_of(entry)
+        graph = entries.graph_of(entry)
         if prompts is None:
             continue
         load_own(graph)
         system = system_of(graph)
         edits = entries.settings_of(entry).get("prompt_texts", {})
-        sets[name] = read_prompt_set(None if prompts == SHIPPED else prompts, system.name if system else None, edits)
+        sets[name] = read_prompt_set(
+            None if prompts == SHIPPED else prompts, system.name if system else None, edits
+        )
         same = sets[name].sha, graph, str(entry.settings)
         if same in places:
-            raise BadInput(f"prompts: {places[same]} and {name}: are the same (hash {sets[name].sha}); leave one out")
+            raise BadInput(
+                f"prompts: {places[same]} and {name}: are the same (hash {sets[name].sha}); leave one out"
+            )
         places[same] = name
     return sets
 
@@ -143,9 +164,15 @@ def run_comparison(
         look = count_look(
             plan.out,
             {**plan.data, "split": plan.test_split},
-            {"graph": plan.entries.graph, "prompts": [each.dump() for each in plan.prompt_sets.values()]},
+            {
+                "graph": plan.entries.graph,
+                "prompts": [each.dump() for each in plan.prompt_sets.values()],
+            },
         )
-    evaluations = [(each.run.name, each.evaluation.model_copy(update={"final_look": look})) for each in plan.ready_runs]
+    evaluations = [
+        (each.run.name, each.evaluation.model_copy(update={"final_look": look}))
+        for each in plan.ready_runs
+    ]
     return run_series(evaluations, plan.out, options, announce)
 
 
@@ -168,7 +195,8 @@ def find_test_split(dataset: Dataset | DatasetPool, posts: Iterable[Sample]) -> 
     parts = dataset.parts if isinstance(dataset, DatasetPool) else (dataset,)
     for part in parts:
         if part.mapped and part.spec.splits_by_column:
-            if (found := _split_of_table(part, posts)) is not None:
+            found = _split_of_table(part, posts)
+            if found is not None:
                 return found
         elif part.split == part.spec.default or part.split.casefold() not in _FOR_TUNING:
             return part.split

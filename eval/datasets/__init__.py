@@ -14,7 +14,14 @@ from typing import Unpack
 
 from tribunal.core.text import suggest_name
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import NO_IMAGES, Dataset, DatasetSpec, OpenOptions, PaperSample, Task
+from tribunal.eval.datasets.dataset import (
+    NO_IMAGES,
+    Dataset,
+    DatasetSpec,
+    OpenOptions,
+    PaperSample,
+    Task,
+)
 from tribunal.eval.datasets.published import load_declared_sets
 from tribunal.plugins import list_known_names, names, plugin
 from tribunal.runner.results import Gold, Sample, binary_label
@@ -57,7 +64,9 @@ def find_dataset(name: str) -> DatasetSpec:
         )
     if found.name in DATASETS:
         # Results are compared by the name of their set, with those that the papers published too.
-        raise BadInput(f"dataset: {name}: it is called {found.name!r}, as a set of Tribunal is; give it another name")
+        raise BadInput(
+            f"dataset: {name}: it is called {found.name!r}, as a set of Tribunal is; give it another name"
+        )
     return found
 
 
@@ -127,7 +136,9 @@ class DatasetPool:
         self.extras = ", ".join(part.extras for part in parts if part.extras) or None
         tasks = {part.task for part in parts}
         if len(tasks) > 1:
-            raise BadInput(f"dataset: {self.name}: its sets have different tasks: {', '.join(sorted(tasks))}")
+            raise BadInput(
+                f"dataset: {self.name}: its sets have different tasks: {', '.join(sorted(tasks))}"
+            )
         self.task: Task = parts[0].task
 
     @property
@@ -162,14 +173,24 @@ class DatasetPool:
         scheme = None
         for part in self.parts:
             for post in part:
-                if post.gold is not None and (scheme := scheme or post.gold.scheme) != post.gold.scheme:
-                    raise BadInput(f"dataset: {self.name}: its sets are labelled in different schemes; take one alone")
+                if (
+                    post.gold is not None
+                    and (scheme := scheme or post.gold.scheme) != post.gold.scheme
+                ):
+                    raise BadInput(
+                        f"dataset: {self.name}: its sets are labelled in different schemes; take one alone"
+                    )
                 yield post.model_copy(
-                    update={"id": f"{part.name}:{post.id}", "fields": {"dataset": part.name, **post.fields}}
+                    update={
+                        "id": f"{part.name}:{post.id}",
+                        "fields": {"dataset": part.name, **post.fields},
+                    }
                 )
 
 
-def open_datasets(name: str, data: Path | Mapping[str, Path], **options: Unpack[OpenOptions]) -> Dataset | DatasetPool:
+def open_datasets(
+    name: str, data: Path | Mapping[str, Path], **options: Unpack[OpenOptions]
+) -> Dataset | DatasetPool:
     """Open a set, or several (`sbic+ghc`), each from a folder of its own, which `data` then gives by the set's name.
 
     Options are as of `open_dataset`; columns and labels go to the sets that take them.
@@ -190,7 +211,10 @@ def open_datasets(name: str, data: Path | Mapping[str, Path], **options: Unpack[
     blind = (options.get("columns") or {}).get("image") == ""
     unmapped: OpenOptions = {**options, "columns": NO_IMAGES if blind else None, "labels": None}
     return DatasetPool(
-        [open_dataset(each, data[each], **(options if find_dataset(each).mapped else unmapped)) for each in names]
+        [
+            open_dataset(each, data[each], **(options if find_dataset(each).mapped else unmapped))
+            for each in names
+        ]
     )
 
 
@@ -209,7 +233,9 @@ def paper_sample(name: str) -> PaperSample | None:
         says="; ".join(paper.says for paper in known.values()),
         split=PLUS.join(dict.fromkeys(paper.split for paper in known.values())),
         kinds=tuple(
-            kind.model_copy(update={"name": f"{each} {kind.name}", "where": {"dataset": each, **kind.where}})
+            kind.model_copy(
+                update={"name": f"{each} {kind.name}", "where": {"dataset": each, **kind.where}}
+            )
             for each, paper in known.items()
             for kind in paper.kinds
         ),

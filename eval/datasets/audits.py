@@ -33,7 +33,9 @@ WITHOUT_QUOTES = "without-quotes"
 def record_of_line(line: JSON) -> Record | None:
     """Return the record of a line of results.jsonl; None if another version wrote it in another form."""
     try:
-        return Record.model_validate({name: line[name] for name in Record.model_fields if name in line})
+        return Record.model_validate(
+            {name: line[name] for name in Record.model_fields if name in line}
+        )
     except ValidationError:
         return None
 
@@ -50,12 +52,17 @@ def read_without_quotes(dataset: Dataset) -> Iterator[Sample]:
         if result.repeat or result.outcome != "verdict" or not result.hateful:
             continue
         parsed: JSON = from_json(line)
-        record, text = record_of_line(parsed), parsed.get("text")
+        record = record_of_line(parsed)
+        text = parsed.get("text")
         if result.has_image:
             dataset.skip("has an image")
         elif record is None or not isinstance(text, str):
             dataset.skip("text not kept (eval --keep-text)")
-        elif not (spans := spans_quoted(record.explanation, standing_cues(record.cues, record.transcript), text)):
+        elif not (
+            spans := spans_quoted(
+                record.explanation, standing_cues(record.cues, record.transcript), text
+            )
+        ):
             dataset.skip("quotes no words of the post")
         elif not (rest := _without_spans(text, spans)):
             dataset.skip("no words left")
@@ -108,7 +115,8 @@ class SwapFile(Frozen):
     @classmethod
     def _check_ids(cls, templates: tuple[SwapTemplate, ...]) -> tuple[SwapTemplate, ...]:
         ids = [each.id for each in templates]
-        if twice := next((name for name in ids if ids.count(name) > 1), None):
+        twice = next((name for name in ids if ids.count(name) > 1), None)
+        if twice:
             raise ValueError(f"two templates have the id {twice!r}")
         return templates
 
@@ -134,7 +142,9 @@ def read_group_swap(dataset: Dataset) -> Iterator[Sample]:
                 id=f"{template.id}/{group}",
                 text=template.fill(group),
                 language=swaps.language,
-                gold=binary_label(template.hateful, "hateful" if template.hateful else "not hateful"),
+                gold=binary_label(
+                    template.hateful, "hateful" if template.hateful else "not hateful"
+                ),
                 group=template.id,
                 fields={"template": template.id, "target": group, "characteristic": characteristic},
             )

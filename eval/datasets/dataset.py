@@ -30,7 +30,9 @@ from tribunal.schema import JSON, Frozen
 from tribunal.settings.systems import resource
 
 Task = Literal["hate", "sarcasm", "misinformation"]
-Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
+Names = tuple[
+    str, ...
+]  # what one file may be called, the first that is there being read; a name may hold *
 _REMOTE = ("http://", "https://", "data:")
 NO_IMAGES = {"image": ""}  # the columns with which no image of a set is shown
 SHIPPED = "shipped"  # given as data: the file that comes with the project
@@ -133,7 +135,9 @@ class DatasetSpec:
     def __post_init__(self) -> None:
         """Check that the default split exists."""
         if self.default not in self.splits:
-            raise BadInput(f"data set {self.name}: default: {self.default!r}: is none of {', '.join(self.splits)}")
+            raise BadInput(
+                f"data set {self.name}: default: {self.default!r}: is none of {', '.join(self.splits)}"
+            )
 
     @property
     def splits_by_column(self) -> bool:
@@ -164,10 +168,16 @@ class DatasetSpec:
             files = _existing_files(data, names)
             if not files:
                 there = [
-                    name for name, files in self.splits.items() if all(_existing_files(data, names) for names in files)
+                    name
+                    for name, files in self.splits.items()
+                    if all(_existing_files(data, names) for names in files)
                 ]
-                others = f"; the folder has the split {' and '.join(there)}: name it" if there else ""
-                raise BadInput(f"data: {data}: has no {' or '.join(names)}; {self._describe_files(wanted)}{others}")
+                others = (
+                    f"; the folder has the split {' and '.join(there)}: name it" if there else ""
+                )
+                raise BadInput(
+                    f"data: {data}: has no {' or '.join(names)}; {self._describe_files(wanted)}{others}"
+                )
             found += files
         further = sorted(found[0].parent.glob(self.beside)) if self.beside else []
         for file in found:
@@ -178,7 +188,9 @@ class DatasetSpec:
         alone = {name: files[0] for name, files in self.splits.items() if len(files) == 1}
         if split is not None and (split in alone or self.splits_by_column):
             return split
-        named = next((name for name, names in alone.items() if any(data.match(each) for each in names)), None)
+        named = next(
+            (name for name, names in alone.items() if any(data.match(each) for each in names)), None
+        )
         if split is None and named is not None:
             return named
         if split is None and self.mapped:
@@ -218,12 +230,20 @@ class Dataset:
 
     def __init__(self, spec: DatasetSpec, data: Path, **options: Unpack[OpenOptions]) -> None:
         """Locate the files."""
-        self.columns, self.labels = dict(options.get("columns") or {}), dict(options.get("labels") or {})
+        self.columns = dict(options.get("columns") or {})
+        self.labels = dict(options.get("labels") or {})
         for option, given in (("columns", self.columns), ("labels", self.labels)):
             if given and given != NO_IMAGES and not spec.mapped:
-                raise BadInput(f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`")
-        self.spec, self.name, self.title, self.task = spec, spec.name, spec.title, spec.task
-        self.paper, self.cluster, self.mapped = spec.protocol, spec.cluster, spec.mapped
+                raise BadInput(
+                    f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`"
+                )
+        self.spec = spec
+        self.name = spec.name
+        self.title = spec.title
+        self.task = spec.task
+        self.paper = spec.protocol
+        self.cluster = spec.cluster
+        self.mapped = spec.mapped
         self._owner = f"data set {spec.name}"
         self.split, self.files = spec.locate_files(data, options.get("split"))
         self.source_name = str(self.files[0])
@@ -243,21 +263,30 @@ class Dataset:
     @cached_property
     def fingerprint(self) -> str:
         """Return the SHA-256 of the file; of several files, that of their hashes in order. Images don't count."""
-        further = self.files[0].parent.glob(self.spec.extra_files) if self.extras and self.spec.extra_files else ()
+        further = (
+            self.files[0].parent.glob(self.spec.extra_files)
+            if self.extras and self.spec.extra_files
+            else ()
+        )
         hashes = [hash_file(file) for file in (*self.files, *sorted(further))]
-        return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        return (
+            hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+        )
 
     @property
     def warnings(self) -> list[str]:
         """List what a reader of the results should know of the posts; complete after an iteration."""
         found = []
         pointers = f" ({self._pointers:,} are Git LFS pointers: {_PULL})" if self._pointers else ""
-        if left_out := self.left_out_labels.total():
+        left_out = self.left_out_labels.total()
+        if left_out:
             found.append(
                 f"{self.name}: {left_out:,} posts were left out, since their image isn't in {self.folder}{pointers}"
             )
         if self.skipped:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.skipped.items()))
+            reasons = ", ".join(
+                f"{reason} {count:,}" for reason, count in sorted(self.skipped.items())
+            )
             found.append(f"{self.name}: {self.skipped.total():,} rows were left out: {reasons}")
         return found
 
@@ -296,7 +325,9 @@ class Dataset:
         """Yield the rows of these files of the set, or of all files."""
         for file in files or self.files:
             # Published sets are read as leniently as pandas, with which they were written, reads them.
-            yield from read_rows(file, self._owner, encoding=self._encoding, strict=self.spec.mapped)
+            yield from read_rows(
+                file, self._owner, encoding=self._encoding, strict=self.spec.mapped
+            )
 
     def keyed_rows(self, file: Path) -> Iterator[TableRow]:
         """Yield the rows of a file that is one JSON object of rows by their ids."""
@@ -342,7 +373,9 @@ class Dataset:
     def _missing_images_error(self) -> BadInput:
         missing: list[str] = []
         count = pointers = 0
-        for reference in (sample.image for sample in self.spec.read(self) if sample.image is not None):
+        for reference in (
+            sample.image for sample in self.spec.read(self) if sample.image is not None
+        ):
             path = None if self.is_remote(reference) else self.finder.find_file(reference)
             is_pointer = path is not None and is_lfs_pointer(path)
             count += 1

@@ -35,7 +35,13 @@ _WITH_CONTAINER = ("abfs", "abfss")  # abfs://CONTAINER@ACCOUNT/…
 _PATIENT = ("gs", "gcs")
 _SECRET = re.compile(r"(?:secret|token|password|sig(?:nature)?|key|credential)\w*=", re.IGNORECASE)
 # What may hold a key, so that a message of a client which repeats one is struck.
-_KEPT_IN = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_CLIENT_SECRET", "AZURE_STORAGE_KEY", "HF_TOKEN")
+_KEPT_IN = (
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET",
+    "AZURE_STORAGE_KEY",
+    "HF_TOKEN",
+)
 _LONGEST = 300  # characters of a client's message
 
 
@@ -92,7 +98,9 @@ class Location:
     def bucket(self) -> Location | None:
         """Return the bucket that it is in, where its file system has buckets."""
         has_buckets = self.store is not None and self.store.type_name in ("s3", "gcs", "abfs")
-        return Location(self.path.partition("/")[0], self.shown, self.store) if has_buckets else None
+        return (
+            Location(self.path.partition("/")[0], self.shown, self.store) if has_buckets else None
+        )
 
     def is_same(self, other: Location) -> bool:
         """Return whether both are one file or folder."""
@@ -106,8 +114,12 @@ class Location:
     def is_beneath(self, folder: Location) -> bool:
         """Return whether it lies in a folder, at any depth."""
         if self.local_path is None or folder.local_path is None:
-            return self.fs.type_name == folder.fs.type_name and self.path.startswith(f"{folder.path}/")
-        return folder.local_path.is_dir() and self.local_path.resolve().is_relative_to(folder.local_path.resolve())
+            return self.fs.type_name == folder.fs.type_name and self.path.startswith(
+                f"{folder.path}/"
+            )
+        return folder.local_path.is_dir() and self.local_path.resolve().is_relative_to(
+            folder.local_path.resolve()
+        )
 
     def beneath(self, path: str) -> Location:
         """Return a place in this folder, by its path in the file system."""
@@ -148,14 +160,17 @@ def parse_location(text: str | Path) -> Location:
     found = _URL.match(text) if isinstance(text, str) else None
     if found is None:
         return Location(str(text), str(text))
-    scheme, rest = found["scheme"].lower(), found["rest"]
+    scheme = found["scheme"].lower()
+    rest = found["rest"]
     if scheme in _HERE:
         return Location(unquote(rest.removeprefix("localhost")), f"{scheme}://{rest}")
     path, _, query = rest.partition("?")
     shown = f"{scheme}://{path}"
     _refuse_secrets(scheme, path, query)
     if "::" in path:
-        raise BadInput(f"{shown}: a file inside another one isn't read; unpack it, and give its own place")
+        raise BadInput(
+            f"{shown}: a file inside another one isn't read; unpack it, and give its own place"
+        )
     if any(part in (".", "..") for part in re.split(r"[/\\]", unquote(path))):
         raise BadInput(f"{shown}: has a part . or ..; give the whole path")
     if scheme in _WITH_BUCKETS and not path.partition("/")[0].strip():
@@ -163,7 +178,9 @@ def parse_location(text: str | Path) -> Location:
     if scheme in _OF_PYARROW:
         return _of_pyarrow(scheme, path, query, shown)
     if query:
-        raise BadInput(f"{shown}: a query isn't taken with {scheme}://; leave it out, or fetch the file first")
+        raise BadInput(
+            f"{shown}: a query isn't taken with {scheme}://; leave it out, or fetch the file first"
+        )
     return _of_fsspec(scheme, path, shown)
 
 
@@ -189,7 +206,9 @@ def _of_pyarrow(scheme: str, path: str, query: str, shown: str) -> Location:
     quoted = quote(re.sub(r"%(?![0-9A-Fa-f]{2})", "%25", path), safe="/%:@!$&'()*+,;=~")
     if scheme in _PATIENT and "retry_limit_seconds" not in query:
         query = "&".join(filter(None, (query, "retry_limit_seconds=20")))
-    url = f"{scheme}://{quoted.rstrip('/')}" + (f"?{quote(query, safe='=&%:/.,+-_')}" if query else "")
+    url = f"{scheme}://{quoted.rstrip('/')}" + (
+        f"?{quote(query, safe='=&%:/.,+-_')}" if query else ""
+    )
     with _answering(shown):
         fs, inside = FileSystem.from_uri(url)
     return Location(inside.rstrip("/"), shown, fs)
@@ -202,15 +221,23 @@ def _of_fsspec(scheme: str, path: str, shown: str) -> Location:
         from fsspec.core import url_to_fs
         from fsspec.registry import get_filesystem_class
     except ImportError:
-        raise BadInput(f"{shown}: pip install 'tribunal-court[stores]', and fsspec's package for {scheme}://") from None
+        raise BadInput(
+            f"{shown}: pip install 'tribunal-court[stores]', and fsspec's package for {scheme}://"
+        ) from None
     try:
         get_filesystem_class(scheme)
     except ImportError as error:
         package = getattr(error.__cause__ or error, "name", None)
-        remedy = f"{package} is not installed; pip install {package}" if package else one_line(str(error))
+        remedy = (
+            f"{package} is not installed; pip install {package}"
+            if package
+            else one_line(str(error))
+        )
         raise BadInput(f"{shown}: {remedy}") from None
     except ValueError:
-        raise BadInput(f"{shown}: {scheme}:// is not known; give a path, s3://, gs:// or what fsspec knows") from None
+        raise BadInput(
+            f"{shown}: {scheme}:// is not known; give a path, s3://, gs:// or what fsspec knows"
+        ) from None
     with _answering(shown):
         fs, inside = url_to_fs(shown)
     return Location(inside.rstrip("/"), shown, PyFileSystem(FSSpecHandler(fs)))
@@ -222,7 +249,9 @@ def _answering(shown: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 (a stranger's code, whose errors may be of any kind)
-        said = scrub(str(error) or type(error).__name__, filter(None, map(os.environ.get, _KEPT_IN)))
+        said = scrub(
+            str(error) or type(error).__name__, filter(None, map(os.environ.get, _KEPT_IN))
+        )
         reason = one_line(re.sub(r"//[^/@\s]*:[^/@\s]*@", "//", said))[:_LONGEST]
         raise Unreachable(f"{shown}: {reason}") from None
 
@@ -251,7 +280,9 @@ def fetch(location: Location, path: Path, given_up: Callable[[], bool] = lambda:
                 with _answering(location.shown):
                     piece = source.read(_PIECE)
                 if given_up():
-                    raise Unreachable(f"{location}: was not copied, since another file could not be")
+                    raise Unreachable(
+                        f"{location}: was not copied, since another file could not be"
+                    )
                 if not piece:
                     break
                 file.write(piece)

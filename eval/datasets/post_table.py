@@ -16,7 +16,14 @@ from tribunal.eval.datasets import DATASETS
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
 from tribunal.eval.datasets.stored_data import candidate_paths
-from tribunal.eval.datasets.table import POST_ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
+from tribunal.eval.datasets.table import (
+    POST_ROLES,
+    columns_by_role,
+    earlier_posts,
+    json_cell,
+    peek_columns,
+    sample_of,
+)
 from tribunal.eval.datasets.table_files import TableFiles, copy_images
 from tribunal.process.files import is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile, TableRow, read_rows
@@ -56,8 +63,11 @@ class PostTable(Dataset):
     def __init__(self, posts: Path | TableFiles, columns: Mapping[str, str] | None = None) -> None:
         """Open a table."""
         tables = posts if isinstance(posts, TableFiles) else TableFiles.from_file(posts)
-        super().__init__(DATASETS["table"], tables.files[0].path, columns={**(columns or {}), "label": ""})
-        self.tables, self.files = tables, tuple(table.path for table in tables.files)
+        super().__init__(
+            DATASETS["table"], tables.files[0].path, columns={**(columns or {}), "label": ""}
+        )
+        self.tables = tables
+        self.files = tuple(table.path for table in tables.files)
         self.source_name = tables.shown
         self.folder = tables.folder
         self.problems: Counter[str] = Counter()
@@ -70,9 +80,15 @@ class PostTable(Dataset):
         tables = tuple(map(TableFile, files)) or self.tables.files
         number = 0
         for table in tables:
-            for row in read_rows(table, self._owner, encoding=self._encoding, strict=True, ragged=True):
+            for row in read_rows(
+                table, self._owner, encoding=self._encoding, strict=True, ragged=True
+            ):
                 number += 1
-                yield row if len(tables) == 1 else replace(row, number=number, cells={**table.cells, **row.cells})
+                yield (
+                    row
+                    if len(tables) == 1
+                    else replace(row, number=number, cells={**table.cells, **row.cells})
+                )
 
     def cells(self) -> Iterator[JSON]:
         """Yield each row's own cells, by column."""
@@ -87,7 +103,9 @@ class PostTable(Dataset):
                 one that others have.
         """
         by_file = [(table, self._read_columns(table)) for table in self.tables.files]
-        roles = columns_by_role(self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), POST_ROLES)
+        roles = columns_by_role(
+            self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), POST_ROLES
+        )
         for table, names in by_file:
             lacks = [(column, role) for role, column in roles.items() if column not in names]
             # Objects need not have every field, and of an empty file it isn't known.
@@ -101,7 +119,9 @@ class PostTable(Dataset):
 
     def _read_columns(self, table: TableFile) -> list[str]:
         """Return the columns of the first rows of a file."""
-        names, _ = peek_columns(read_rows(table, self._owner, encoding=self._encoding, strict=True, ragged=True))
+        names, _ = peek_columns(
+            read_rows(table, self._owner, encoding=self._encoding, strict=True, ragged=True)
+        )
         return list(dict.fromkeys((*table.cells, *names))) if names else []
 
     def __iter__(self) -> Iterator[TableSample]:
@@ -123,7 +143,9 @@ class PostTable(Dataset):
                 yield place, self._sample_of_row(row, own)
 
     def plan(
-        self, check: Callable[[Cells], None] = lambda cells: None, tell: Callable[[int], None] = lambda count: None
+        self,
+        check: Callable[[Cells], None] = lambda cells: None,
+        tell: Callable[[int], None] = lambda count: None,
     ) -> SamplePlan:
         """Return all posts as a run takes them. Arguments and errors as `read_through`, and of a table without rows."""
         _ = self.roles  # a column that is missing is the better thing to be told of an empty table
@@ -133,7 +155,9 @@ class PostTable(Dataset):
         return SamplePlan(self, count, tuple(self.warnings), images)
 
     def read_through(
-        self, check: Callable[[Cells], None] = lambda cells: None, tell: Callable[[int], None] = lambda count: None
+        self,
+        check: Callable[[Cells], None] = lambda cells: None,
+        tell: Callable[[int], None] = lambda count: None,
     ) -> tuple[int, ImageCounts]:
         """Read the table once, so that errors show before any call: its columns, what is wrong, which ids are repeated.
 
@@ -152,15 +176,21 @@ class PostTable(Dataset):
         import numpy as np
 
         self.problems.clear()
-        count, column, images = 0, self.roles.get("id"), Counter[bool]()
-        names, last, hashes = dict[str, None](), tuple[str, ...](), array("q")
+        count = 0
+        column = self.roles.get("id")
+        images = Counter[bool]()
+        names = dict[str, None]()
+        last = tuple[str, ...]()
+        hashes = array("q")
         for row in self.rows():
             check(row.cells)
             if count % TELL_EVERY == 0:
                 tell(count)
             count += 1
-            if (here := tuple(row.cells)) != last:
-                names, last = names | dict.fromkeys(str(name) for name in here if name != EXTRA), here
+            here = tuple(row.cells)
+            if here != last:
+                names = names | dict.fromkeys(str(name) for name in here if name != EXTRA)
+                last = here
             if column is not None:
                 hashes.append(hash(row.optional_text(column) or str(row.number)))
             reading = self._read_row(row)
@@ -169,7 +199,8 @@ class PostTable(Dataset):
         if self.problems[_MISSING] and not images[True]:
             raise self._missing_images_error()
         values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
-        self._repeated_ids, self._names = frozenset(values[counts > 1].tolist()), tuple(names)
+        self._repeated_ids = frozenset(values[counts > 1].tolist())
+        self._names = tuple(names)
         self.repeated = int((counts - 1).sum())
         return count, ImageCounts(images.total(), images[True])
 
@@ -185,7 +216,9 @@ class PostTable(Dataset):
         """List what to know of the rows before any is decided; complete after an iteration."""
         found = super().warnings
         if self.problems:
-            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.problems.items()))
+            reasons = ", ".join(
+                f"{reason} {count:,}" for reason, count in sorted(self.problems.items())
+            )
             found.append(
                 f"{self.name}: {self.problems.total():,} rows can't be judged, and end as failures without a call: "
                 f"{reasons}"
@@ -201,7 +234,11 @@ class PostTable(Dataset):
         reading = self._read_row(row)
         sample = sample_of(row, self.roles, reading.earlier)
         return TableSample(
-            **{name: value for name, value in sample if name not in ("id", "image", "image_missing", "problem")},
+            **{
+                name: value
+                for name, value in sample
+                if name not in ("id", "image", "image_missing", "problem")
+            },
             id=own_id,
             image=reading.image,
             image_missing=reading.named and reading.image is None,
@@ -212,7 +249,8 @@ class PostTable(Dataset):
     def _read_row(self, row: TableRow) -> _RowReading:
         """Return what becomes of a row, and count what is wrong with it."""
         problems = []  # the first counts
-        if extra := row.cells.get(EXTRA):
+        extra = row.cells.get(EXTRA)
+        if extra:
             problems.append(("more cells than columns", f"text: {_describe_extra_cells(extra)}"))
         earlier: tuple[str, ...] = ()
         column = self.roles.get("earlier")
@@ -226,20 +264,30 @@ class PostTable(Dataset):
             image, reason, said = self.find_image(image)
             problems += [(reason, said)] if reason else []
         if image is None and not row.optional_text(self.roles.get("text")):
-            problems.append(("neither text nor image", "text: there is neither a text nor an image; give one or both"))
+            problems.append(
+                (
+                    "neither text nor image",
+                    "text: there is neither a text nor an image; give one or both",
+                )
+            )
         for reason, _ in problems[:1]:
             self.problems[reason] += 1
         return _RowReading(earlier, named is not None, image, problems[0][1] if problems else "")
 
     def find_image(self, reference: str) -> tuple[str | None, str, str]:
         """Return the path of a local image; or the reason that there is none, and in words."""
-        shown, path = reference[:_SHOWN], self.finder.find_file(reference)
+        shown = reference[:_SHOWN]
+        path = self.finder.find_file(reference)
         if path is not None and not is_lfs_pointer(path):
             return str(path), "", ""
         if not candidate_paths(reference):
             said = f"image: {shown}: lies outside {self.tables.store or self.folder}, where image paths begin"
             return None, "image outside the folder", said
-        return None, _MISSING, f"image: {shown}: isn't in {self.tables.store or self.folder}, or is no file"
+        return (
+            None,
+            _MISSING,
+            f"image: {shown}: isn't in {self.tables.store or self.folder}, or is no file",
+        )
 
     def fetch_images(self) -> None:
         """Copy the images of a table in a store to this machine; errors as `copy_images`."""

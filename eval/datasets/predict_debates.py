@@ -24,7 +24,15 @@ RECORDED = "recorded"
 _PLAYERS: dict[Stance, str] = {"not_hate": "Non Hate side", "hate": "Hate side"}
 _REFERENCES: dict[Stance, str] = {"not_hate": "Not_Hate_Reason", "hate": "Hate_Reason"}
 _HATE = ("혐오", "hate", "hate speech", "hateful", "offensive")
-_NOT_HATE = ("비혐오", "non hate", "not hate", "not hate speech", "non hateful", "not hateful", "not offensive")
+_NOT_HATE = (
+    "비혐오",
+    "non hate",
+    "not hate",
+    "not hate speech",
+    "non hateful",
+    "not hateful",
+    "not offensive",
+)
 _NOTHING = ("", "nan", "none")  # what pandas makes of an empty cell
 
 
@@ -57,7 +65,9 @@ def read_debate(file: Path) -> RecordedDebate:
     try:
         held = parse_json(read_regular(file))
         told = {name.casefold(): value for name, value in held.items()}
-        spoken = {side: _words_by_role(held["players"][player]) for side, player in _PLAYERS.items()}
+        spoken = {
+            side: _words_by_role(held["players"][player]) for side, player in _PLAYERS.items()
+        }
         return RecordedDebate(
             post_id=file.stem,
             text=_as_text(held["text"]),
@@ -66,9 +76,13 @@ def read_debate(file: Path) -> RecordedDebate:
             # Between the two stands the argument again, as the side was reminded of it.
             openings={side: words["assistant"][0] for side, words in spoken.items()},
             responses={side: words["assistant"][-1] for side, words in spoken.items()},
-            label=_as_text(told["label"]) or None if held.get("success") and "label" in told else None,
+            label=_as_text(told["label"]) or None
+            if held.get("success") and "label" in told
+            else None,
             reason=_as_text(told.get("reason")),
-            about_own_text=all(_as_text(held["text"]) in words["system"][0] for words in spoken.values()),
+            about_own_text=all(
+                _as_text(held["text"]) in words["system"][0] for words in spoken.values()
+            ),
         )
     except (OSError, ValueError) as error:
         raise BadInput(f"data set predict-debates: {file}: {error}") from error
@@ -105,12 +119,19 @@ def read_predict_debates(dataset: Dataset) -> Iterator[Sample]:
         if words is None:
             dataset.skip("no recorded verdict")
             continue
-        if (hate := fold_label(words)) is None:
-            raise BadInput(f"data set predict-debates: {file}: label {words!r}: says neither hate nor non-hate")
+        hate = fold_label(words)
+        if hate is None:
+            raise BadInput(
+                f"data set predict-debates: {file}: label {words!r}: says neither hate nor non-hate"
+            )
         yield Sample(
             id=held.post_id,
             text=held.text,
             language="ko",
             gold=binary_label(hate, "hate" if hate else "non-hate"),
-            fields={"recorded": held.label, "about_own_text": held.about_own_text, "split": dataset.split},
+            fields={
+                "recorded": held.label,
+                "about_own_text": held.about_own_text,
+                "split": dataset.split,
+            },
         )

@@ -71,10 +71,15 @@ def read_declared(form: RowForm, dataset: Dataset) -> Iterator[Sample]:
         part = file.stem.removeprefix(form.stem)
         for row in dataset.rows(file):
             words = RowTexts(row, dataset, part)
-            positive, identity = _is_positive(row, form), form.id.format_map(words)
+            positive = _is_positive(row, form)
+            identity = form.id.format_map(words)
             if positive is None:
                 dataset.skip("no label")
-            elif form.unless_no and form.unless_no in row.cells and row.yes_or_no(form.unless_no) is False:
+            elif (
+                form.unless_no
+                and form.unless_no in row.cells
+                and row.yes_or_no(form.unless_no) is False
+            ):
                 dataset.skip("not in the suite")
             elif form.skip_repeated and identity in seen:
                 dataset.skip("an id that was there before")
@@ -109,7 +114,9 @@ def read_fields(form: RowForm, words: RowTexts) -> JSON:
     """Return the fields of a post."""
     row = words.table_row
     return {
-        name: (column.format_map(words) or None) if isinstance(column, str) else _read_field(row, column)
+        name: (column.format_map(words) or None)
+        if isinstance(column, str)
+        else _read_field(row, column)
         for name, column in form.fields.items()
     }
 
@@ -131,11 +138,19 @@ def _read_field(row: TableRow, column: FieldColumn) -> bool | float | list[str] 
 
 def _is_positive(row: TableRow, form: RowForm) -> bool | None:
     """Return whether a row's label is yes, or None if it has none."""
-    columns = [name.removesuffix("?") for name in form.label if not name.endswith("?") or name[:-1] in row.cells]
+    columns = [
+        name.removesuffix("?")
+        for name in form.label
+        if not name.endswith("?") or name[:-1] in row.cells
+    ]
     if form.least is not None:
         numbers = [number for column in columns if (number := row.number_of(column)) is not None]
         return any(number >= form.least for number in numbers) if numbers else None
-    answers = [answer for column in columns if (answer := row.yes_or_no(column, form.yes, form.no)) is not None]
+    answers = [
+        answer
+        for column in columns
+        if (answer := row.yes_or_no(column, form.yes, form.no)) is not None
+    ]
     return any(answers) if answers else None
 
 
@@ -180,7 +195,9 @@ def _read_hvli(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
 
 def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     posts = dataset.keyed_rows(dataset.files[0])
-    names = [category.name for category in load_policy("h-vli").fine]  # the set calls two of them otherwise
+    names = [
+        category.name for category in load_policy("h-vli").fine
+    ]  # the set calls two of them otherwise
     wanted = None
     for file in dataset.files[1:2]:
         refuse_pointer(file)
@@ -253,7 +270,9 @@ def _read_ghc(form: RowForm, dataset: Dataset) -> Iterator[Sample]:
         texts.setdefault(post, row.text("Text"))
         annotators[post] += 1
         # A cell is blank where the annotator was not asked.
-        votes.setdefault(post, Counter()).update(each for each in _VOTES if row.yes_or_no(each, ("1",), ("0",)))
+        votes.setdefault(post, Counter()).update(
+            each for each in _VOTES if row.yes_or_no(each, ("1",), ("0",))
+        )
     for post, given in votes.items():
         held = {column for column, count in given.items() if 2 * count > annotators[post]}
         hate = bool(held & {"HD", "CV"})
@@ -285,7 +304,8 @@ def _read_korean(form: RowForm, dataset: Dataset) -> Iterator[Sample]:
         if source.label.column and not row.text(source.label.column):
             dataset.skip("no label")
             continue
-        hate, words = bool(kinds_of_hate(row, source.label)), RowTexts(row, dataset)
+        hate = bool(kinds_of_hate(row, source.label))
+        words = RowTexts(row, dataset)
         title = row.optional_text("title") if dataset.spec.extras else ""
         thread = hashlib.sha256(title.encode()).hexdigest()[:12] if title else None
         own = {"thread": thread} if dataset.spec.extras else {}
@@ -296,7 +316,11 @@ def _read_korean(form: RowForm, dataset: Dataset) -> Iterator[Sample]:
             # What a comment was written under is an earlier post of its conversation.
             earlier=(f"{_TITLE}: {title}",) if title and dataset.extras else (),
             gold=binary_label(hate, perspective.label_name("hate" if hate else "not_hate")),
-            fields={**_korean_targets(row, source, dataset.name), **own, **read_fields(form, words)},
+            fields={
+                **_korean_targets(row, source, dataset.name),
+                **own,
+                **read_fields(form, words),
+            },
         )
 
 
@@ -307,7 +331,11 @@ def _korean_targets(row: TableRow, source: TextSource, name: str) -> JSON:
             given = row.text_list("target_label") if "target_label" in row.cells else []
             return {"targets": [target for target in given if target]}
         case "k-mhas":
-            numbers = (int(each) for each in row.text_list("label", source.label.separator) if each.isdecimal())
+            numbers = (
+                int(each)
+                for each in row.text_list("label", source.label.separator)
+                if each.isdecimal()
+            )
             return {"targets": [_KMHAS[number] for number in numbers if number < len(_KMHAS)]}
         case "unsmile":
             return {"targets": [column for column in source.label.any_of if row.yes_or_no(column)]}
@@ -332,7 +360,9 @@ def _read_gossipcop(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
             folder = file.parent / "gossipcop" / ("fake" if fake else "real") / name
             # What FakeNewsNet's crawler kept of a story, if it was crawled.
             article = _read_object(folder / "news content.json", "not an article of FakeNewsNet")
-            body, image = (wellformed(cell_text(article.get(field))) for field in ("text", "top_img"))
+            body, image = (
+                wellformed(cell_text(article.get(field))) for field in ("text", "top_img")
+            )
             yield Sample(
                 id=name,
                 text="\n\n".join(part for part in (row.text("title"), body) if part),
@@ -363,15 +393,23 @@ _READERS: dict[str, Callable[[RowForm, Dataset], Iterator[Sample]]] = {
 def load_declared_sets() -> dict[str, DatasetSpec]:
     """Return the declared sets by name."""
     found = {}
-    declared: JSON = parse_toml(files("tribunal.eval.datasets").joinpath("published.toml").read_text("utf-8"))
+    declared: JSON = parse_toml(
+        files("tribunal.eval.datasets").joinpath("published.toml").read_text("utf-8")
+    )
     for name, held in declared.items():
-        form, paper, reader = held.pop("row", {}), held.pop("paper", None), held.pop("reader", None)
+        form = held.pop("row", {})
+        paper = held.pop("paper", None)
+        reader = held.pop("reader", None)
         found[name] = DatasetSpec(
             name=name,
             task=held.pop("task", "hate"),
             splits={split: tuple(map(tuple, names)) for split, names in held.pop("splits").items()},
-            read=partial(_READERS[reader] if reader else read_declared, RowForm.model_validate(form)),
-            protocol=PaperSample.model_validate({"split": held["default"], **paper}) if paper else None,
+            read=partial(
+                _READERS[reader] if reader else read_declared, RowForm.model_validate(form)
+            ),
+            protocol=PaperSample.model_validate({"split": held["default"], **paper})
+            if paper
+            else None,
             **held,
         )
     return found

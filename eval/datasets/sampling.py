@@ -45,7 +45,9 @@ class ImageCounts(NamedTuple):
 
     def dump(self) -> JSON:
         """Return the counts as run.json has them, with `left_out` only if it counts any."""
-        return {name: count for name, count in self._asdict().items() if count or name != "left_out"}
+        return {
+            name: count for name, count in self._asdict().items() if count or name != "left_out"
+        }
 
 
 class LabelMix(NamedTuple):
@@ -92,7 +94,9 @@ class SamplePlan:
             yield from self.dataset.posts_left(is_done)
             return
         copies = self.copy_posts()
-        for place, at in enumerate(range(self.count) if self.order is None else self.order.tolist()):
+        for place, at in enumerate(
+            range(self.count) if self.order is None else self.order.tolist()
+        ):
             if not is_done(place):
                 begin = self._ends[at - 1] if at else 0
                 copies.seek(begin)
@@ -116,7 +120,9 @@ class SamplePlan:
                 "take all posts in their order"
             ) from error
         if len(self._ends) != self.count:
-            raise BadInput(f"data set {self.dataset.name}: its files have changed since the posts were chosen")
+            raise BadInput(
+                f"data set {self.dataset.name}: its files have changed since the posts were chosen"
+            )
         self._copies = copies
         return copies
 
@@ -125,27 +131,43 @@ class RankedPosts:
     """Hold rank, stratum and label of every post of a set, found in one pass: 21 bytes each, and no post."""
 
     def __init__(
-        self, dataset: Dataset | DatasetPool, seed: int, stratum: Callable[[Sample], str | None], shuffled: bool
+        self,
+        dataset: Dataset | DatasetPool,
+        seed: int,
+        stratum: Callable[[Sample], str | None],
+        shuffled: bool,
     ) -> None:
         """Read the whole set once."""
-        self.dataset, self.seed, self._shuffled = dataset, seed, shuffled
+        self.dataset = dataset
+        self.seed = seed
+        self._shuffled = shuffled
         self.counts: Counter[str] = Counter()
         labels: Counter[str] = Counter()
-        ranks, strata, self._numbers = array("Q"), array("H"), dict[str, int]()
+        ranks = array("Q")
+        strata = array("H")
+        self._numbers = dict[str, int]()
         contents, golds = array("q"), array("H")  # hashes of what a model is shown; 0 without gold
-        images = bytearray()  # of each post: 0 without one, 1 one that is missing, 2 one that is there
+        images = (
+            bytearray()
+        )  # of each post: 0 without one, 1 one that is missing, 2 one that is there
         for sample in dataset:
             name = stratum(sample)
             ranks.append(rank_of_post(seed, dataset.own_id(sample)))
-            strata.append(_OUTSIDE if name is None else self._numbers.setdefault(name, len(self._numbers)))
+            strata.append(
+                _OUTSIDE if name is None else self._numbers.setdefault(name, len(self._numbers))
+            )
             images.append(2 if sample.image else int(sample.image_missing))
             labels[sample.label_name] += 1
             contents.append(hash((sample.text, sample.image, sample.earlier)))
-            golds.append(0 if sample.gold is None else 2 * sample.gold.label + 2 + sample.gold.positive)
+            golds.append(
+                0 if sample.gold is None else 2 * sample.gold.label + 2 + sample.gold.positive
+            )
             if name is not None:
                 self.counts[name] += 1
-        self._ranks, self._images = np.frombuffer(ranks, dtype=np.uint64), np.frombuffer(images, dtype=np.uint8)
-        self._contents, self._golds = np.frombuffer(contents, dtype=np.int64), np.frombuffer(golds, dtype=np.uint16)
+        self._ranks = np.frombuffer(ranks, dtype=np.uint64)
+        self._images = np.frombuffer(images, dtype=np.uint8)
+        self._contents = np.frombuffer(contents, dtype=np.int64)
+        self._golds = np.frombuffer(golds, dtype=np.uint16)
         self._order = np.argsort(self._ranks, kind="stable")
         self._ordered_strata = np.frombuffer(strata, dtype=np.uint16)[self._order]
         self._check_ids()
@@ -153,7 +175,9 @@ class RankedPosts:
         self._labels = LabelMix(dict(dataset.left_out_labels), dict(labels))
         if not len(self):
             left_out = f" ({'; '.join(self._warnings)})" if self._warnings else ""
-            raise BadInput(f"data set {dataset.name}: there is no post in {dataset.files[0]}{left_out}")
+            raise BadInput(
+                f"data set {dataset.name}: there is no post in {dataset.files[0]}{left_out}"
+            )
 
     def __len__(self) -> int:
         """Return how many posts the set has."""
@@ -163,13 +187,17 @@ class RankedPosts:
         """Choose every post."""
         return self._make_plan(None)
 
-    def choose_quotas(self, quotas: Mapping[str, int], *, called: str = "samples", warning: str = "") -> SamplePlan:
+    def choose_quotas(
+        self, quotas: Mapping[str, int], *, called: str = "samples", warning: str = ""
+    ) -> SamplePlan:
         """Choose the lowest ranks of each stratum; raise `BadInput` if one has too few."""
         if any(self.counts[name] < quota for name, quota in quotas.items()):
             wants = ", ".join(f"{quota:,} {name}" for name, quota in sorted(quotas.items()))
             raise BadInput(self._describe_shortage(called, wants, {*quotas, *self.counts}))
         taken = [
-            self._order[self._ordered_strata == self._numbers[name]][:quota] for name, quota in quotas.items() if quota
+            self._order[self._ordered_strata == self._numbers[name]][:quota]
+            for name, quota in quotas.items()
+            if quota
         ]
         return self._make_plan(np.sort(np.concatenate(taken)), warning)
 
@@ -181,7 +209,8 @@ class RankedPosts:
         if samples > self.counts.total():
             raise BadInput(self._describe_shortage("samples", f"{samples:,}", set(self.counts)))
         inside = self._ordered_strata != _OUTSIDE
-        order, strata = self._order[inside], self._ordered_strata[inside]
+        order = self._order[inside]
+        strata = self._ordered_strata[inside]
         place = np.zeros(len(order), dtype=np.int64)  # in its own stratum
         for number in range(len(self._numbers)):
             own = strata == number
@@ -191,13 +220,16 @@ class RankedPosts:
     def _make_plan(self, positions: np.ndarray | None, warning: str = "") -> SamplePlan:
         """Return these posts, or all, in the requested order."""
         taken = slice(None) if positions is None else positions
-        ranks, images = self._ranks[taken], self._images[taken]
+        ranks = self._ranks[taken]
+        images = self._images[taken]
         left_out = sum(self._labels.left_out.values())
         pictured = ImageCounts(int((images > 0).sum()), int((images == 2).sum()), left_out)
         order = np.argsort(ranks, kind="stable") if self._shuffled else None
         doubts = _doubts_of_gold(self.dataset.name, self._contents[taken], self._golds[taken])
         warnings = (*self._warnings, *([warning] if warning else []), *doubts)
-        plan = SamplePlan(self.dataset, len(ranks), warnings, pictured, positions, order, self._labels)
+        plan = SamplePlan(
+            self.dataset, len(ranks), warnings, pictured, positions, order, self._labels
+        )
         if positions is not None and len(plan) <= _COPIED_AT_ONCE:
             plan.copy_posts()
         return plan
@@ -228,14 +260,17 @@ class RankedPosts:
 
 def _doubts_of_gold(name: str, contents: np.ndarray, golds: np.ndarray) -> Iterator[str]:
     """Yield warnings of gold labels that contradict each other, and of gold of one class only."""
-    contents, golds = contents[golds > 0], golds[golds > 0]
+    contents = contents[golds > 0]
+    golds = golds[golds > 0]
     if not len(golds):
         return
     labelled = np.unique(np.stack((contents, golds.astype(np.int64))), axis=1)
     again, counts = np.unique(labelled[0], return_counts=True)
-    if contradicted := int(np.isin(contents, again[counts > 1]).sum()):
+    contradicted = int(np.isin(contents, again[counts > 1]).sum())
+    if contradicted:
         yield f"{name}: {contradicted:,} posts have the same content as another post, but another label"
-    if len(classes := np.unique(golds % 2)) == 1:
+    classes = np.unique(golds % 2)
+    if len(classes) == 1:
         yield (
             f"{name}: the gold labels of all {len(golds):,} posts are {'positive' if classes[0] else 'negative'}: "
             "precision, recall and F1 need posts of both classes"
@@ -249,7 +284,8 @@ def rank_of_post(seed: int, name: str) -> int:
 
 
 # The order of a run's posts, as run.json says it.
-SHUFFLED, IN_ORDER = "shuffled by the seed", "as in the files"
+SHUFFLED = "shuffled by the seed"
+IN_ORDER = "as in the files"
 _MOST_VALUES = 100  # of a field that is balanced over
 
 
@@ -285,7 +321,9 @@ def choose_samples(
     """
     if protocol is not None:
         if balance is not None:
-            raise BadInput("balance: a paper's sample has a balance of its own; leave out balance, or the protocol")
+            raise BadInput(
+                "balance: a paper's sample has a balance of its own; leave out balance, or the protocol"
+            )
         paper = dataset.paper if protocol == "paper" else protocol
         return _choose_paper_sample(dataset, paper, samples, seed, shuffled)
     if samples is None:
@@ -300,7 +338,9 @@ def choose_samples(
             raise BadInput(f"balance: the posts of {dataset.name} have no SMI patterns")
         return ranked.choose_evenly(samples)
     if balance is None:
-        return RankedPosts(dataset, seed, lambda _: "posts", shuffled).choose_quotas({"posts": samples})
+        return RankedPosts(dataset, seed, lambda _: "posts", shuffled).choose_quotas(
+            {"posts": samples}
+        )
     fields = [_BalancedField(dataset.name, name.strip()) for name in balance.split(",")]
 
     def stratum(post: Sample) -> str | None:
@@ -321,7 +361,8 @@ class _BalancedField:
     """Read the value of a label or field of each post as its stratum: `label 1`, `implicit true`."""
 
     def __init__(self, dataset: str, name: str) -> None:
-        self._dataset, self._name = dataset, name
+        self._dataset = dataset
+        self._name = name
         self._met: set[str] = set()
         self._fields: dict[str, None] = {}
 
@@ -332,24 +373,39 @@ class _BalancedField:
         if value is None:
             return None
         if isinstance(value, list | dict):
-            raise BadInput(f"balance: {self._name}: holds several values a post; name a field that holds one")
+            raise BadInput(
+                f"balance: {self._name}: holds several values a post; name a field that holds one"
+            )
         said = str(value).lower() if isinstance(value, bool) else str(value)
         self._met.add(said)
         if len(self._met) > _MOST_VALUES:
-            raise BadInput(f"balance: {self._name}: has more than {_MOST_VALUES} values in {self._dataset}")
+            raise BadInput(
+                f"balance: {self._name}: has more than {_MOST_VALUES} values in {self._dataset}"
+            )
         return f"{self._name} {said}"
 
     def _value_of(self, post: Sample) -> Any:
         if self._name == "label":
             return post.gold.label if post.gold else None
         # `whoTarget`, as SBIC calls it, is the field who_target.
-        found = next((held for held in post.fields if _normalize_field(held) == _normalize_field(self._name)), None)
+        found = next(
+            (
+                held
+                for held in post.fields
+                if _normalize_field(held) == _normalize_field(self._name)
+            ),
+            None,
+        )
         return None if found is None else post.fields[found]
 
     def check_values(self) -> None:
         """Refuse a field that no post has."""
         if not self._met:
-            what = "gold labels" if self._name == "label" else f"{self._name}; they have {', '.join(self._fields)}"
+            what = (
+                "gold labels"
+                if self._name == "label"
+                else f"{self._name}; they have {', '.join(self._fields)}"
+            )
             raise BadInput(f"balance: the posts of {self._dataset} have no {what}")
 
 
@@ -358,19 +414,31 @@ def _normalize_field(field: str) -> str:
 
 
 def _choose_paper_sample(
-    dataset: Dataset | DatasetPool, paper: PaperSample | None, samples: int | None, seed: int, shuffled: bool
+    dataset: Dataset | DatasetPool,
+    paper: PaperSample | None,
+    samples: int | None,
+    seed: int,
+    shuffled: bool,
 ) -> SamplePlan:
     if paper is None:
-        raise BadInput(f"protocol: paper: no paper has one for {dataset.name}; give samples and seed")
+        raise BadInput(
+            f"protocol: paper: no paper has one for {dataset.name}; give samples and seed"
+        )
     if dataset.split != paper.split:
-        raise BadInput(f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}")
-    ranked = RankedPosts(dataset, seed if paper.seed is None else paper.seed, paper.kind_of, shuffled)
+        raise BadInput(
+            f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}"
+        )
+    ranked = RankedPosts(
+        dataset, seed if paper.seed is None else paper.seed, paper.kind_of, shuffled
+    )
     if paper.whole and len(ranked) > sum(paper.quotas.values()):
         raise BadInput(
             f"protocol: paper ({paper.says}): {dataset.name} has {len(ranked):,} here, so it is not that split"
         )
     if samples is not None:
-        return ranked.choose_quotas(_scale_quotas(paper, samples), called=f"protocol: paper ({paper.says})")
+        return ranked.choose_quotas(
+            _scale_quotas(paper, samples), called=f"protocol: paper ({paper.says})"
+        )
     if not dataset.left_out_labels:
         return ranked.choose_quotas(paper.quotas, called=f"protocol: paper ({paper.says})")
     # What the paper took can't be had whole, which the caller knows: posts without their image are to be left out.
@@ -387,7 +455,9 @@ def _scale_quotas(paper: PaperSample, samples: int) -> dict[str, int]:
     """
     whole = sum(paper.quotas.values())
     if not 1 <= samples <= whole:
-        raise BadInput(f"samples: {samples:,}: is not within the paper's own {whole:,} ({paper.says})")
+        raise BadInput(
+            f"samples: {samples:,}: is not within the paper's own {whole:,} ({paper.says})"
+        )
     quotas = {kind: quota * samples // whole for kind, quota in paper.quotas.items()}
     over = sorted(quotas, key=lambda kind: -(paper.quotas[kind] * samples % whole))
     for kind in over[: samples - sum(quotas.values())]:

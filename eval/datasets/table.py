@@ -30,7 +30,8 @@ ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split"
 POST_ROLES = (*ROLES, "author")  # of a table of posts to be decided, too
 _NAMED = 10  # splits that an error names
 _KEPT = ("group", "split")  # roles whose columns stay fields of the set, too
-_HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
+_HATE = ("hate", "hateful")
+_NOT = ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
 PLAIN_LABELS = {
     **dict.fromkeys((*_HATE, *YES), "hate"),
     **dict.fromkeys((*_NOT, *NO), "not"),
@@ -42,8 +43,12 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
     names, rows = peek_columns(dataset.rows())
     columns = columns_by_role(dataset, names, roles)
     label = columns.get("label")
-    if label is None and (dataset.labels or (dataset.needs_gold and dataset.columns.get("label") != "")):
-        remedy = "" if dataset.labels else ", or say with --unlabelled that the posts have no labels"
+    if label is None and (
+        dataset.labels or (dataset.needs_gold and dataset.columns.get("label") != "")
+    ):
+        remedy = (
+            "" if dataset.labels else ", or say with --unlabelled that the posts have no labels"
+        )
         raise BadInput(
             f"columns: label: {dataset.source_name} has no column called label; name it with --columns label=NAME"
             f"{remedy}; it has {_list_columns('label', 'label', names)}"
@@ -55,7 +60,8 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
             f"split: {dataset.split!r}: {dataset.source_name} has no column called split; name it with --columns "
             "split=NAME, or leave the split out"
         )
-    mapped, splits = _LabelMap(dataset.labels), set[str]()
+    mapped = _LabelMap(dataset.labels)
+    splits = set[str]()
     for row in rows:
         if split is not None:
             splits.add(row.optional_text(split_column))
@@ -71,10 +77,14 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
         yield sample_of(row, columns, earlier_posts(row, columns.get("earlier")), gold)
     if split is not None and split not in {each.casefold() for each in splits}:
         there = ", ".join(sorted(filter(None, splits))[:_NAMED]) or "none"
-        raise BadInput(f"split: {dataset.split!r}: no row of {dataset.source_name} is of it (there are {there})")
+        raise BadInput(
+            f"split: {dataset.split!r}: no row of {dataset.source_name} is of it (there are {there})"
+        )
 
 
-def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...], gold: Gold | None = None) -> Sample:
+def sample_of(
+    row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...], gold: Gold | None = None
+) -> Sample:
     """Return the post of a table's row, whose columns are those of `columns_by_role`."""
     return Sample(
         id=row.optional_text(columns.get("id")) or str(row.number),
@@ -86,7 +96,10 @@ def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...
         gold=gold,
         group=row.optional_text(columns.get("group")),
         fields=_other_fields(
-            row, used={each for role, each in columns.items() if role in POST_ROLES and role not in _KEPT}
+            row,
+            used={
+                each for role, each in columns.items() if role in POST_ROLES and role not in _KEPT
+            },
         ),
     )
 
@@ -98,7 +111,9 @@ def earlier_posts(row: TableRow, column: str | None) -> tuple[str, ...]:
         return ()
     texts = _parse_texts(cell)
     if texts is None:
-        raise row.value_error(column, cell, 'a list of texts, such as ["the first post", "the second"]')
+        raise row.value_error(
+            column, cell, 'a list of texts, such as ["the first post", "the second"]'
+        )
     return tuple(map(wellformed, texts))
 
 
@@ -113,7 +128,9 @@ def _parse_texts(cell: Any) -> list[str] | None:
     return texts if texts is not None and all(isinstance(each, str) for each in texts) else None
 
 
-def peek_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:
+def peek_columns(
+    rows: Iterator[TableRow], count: int = 100
+) -> tuple[list[str], Iterator[TableRow]]:
     """Return the columns of the first rows, in order, and all the rows. Of long rows fewer are looked at."""
     first = list[TableRow]()
     length = 0
@@ -147,7 +164,10 @@ def columns_by_role(dataset: Dataset, names: list[str], roles: Collection[str]) 
 
 def _list_columns(role: str, wanted: str, names: list[str]) -> str:
     """List a table's columns for an error, then the option that names those that are likely meant."""
-    near = [f"{role}={name}" for name in dict.fromkeys((*likely_columns(wanted, names), *likely_columns(role, names)))]
+    near = [
+        f"{role}={name}"
+        for name in dict.fromkeys((*likely_columns(wanted, names), *likely_columns(role, names)))
+    ]
     likely = f"; did you mean --columns {' or '.join(near[:2])}?" if near else ""
     return (", ".join(names) or "no row") + likely
 
@@ -159,8 +179,13 @@ class _LabelMap:
     """
 
     def __init__(self, labels: Mapping[str, str]) -> None:
-        self._expected = ", ".join(labels) if labels else "hate or not, 1 or 0, true or false, yes or no"
-        given = {key.strip().casefold(): value.strip().casefold() for key, value in (labels or PLAIN_LABELS).items()}
+        self._expected = (
+            ", ".join(labels) if labels else "hate or not, 1 or 0, true or false, yes or no"
+        )
+        given = {
+            key.strip().casefold(): value.strip().casefold()
+            for key, value in (labels or PLAIN_LABELS).items()
+        }
         categories = [category.name for category in load_policy("h-vli").fine]
         numbers = {
             **{name.casefold(): number for number, name in enumerate(categories)},
@@ -172,18 +197,27 @@ class _LabelMap:
             raise BadInput(
                 f"labels: {fine[0]!r} is a category, and hate is none; map every label to a category or `not`"
             )
-        if unknown := next((value for value in fine if not value.isdecimal() and value not in numbers), None):
+        unknown = next(
+            (value for value in fine if not value.isdecimal() and value not in numbers), None
+        )
+        if unknown:
             raise BadInput(
                 f"labels: {unknown!r}: a label is mapped to hate or not, or to a category, by its number or as "
                 f"{', '.join(categories)}"
             )
         self._scheme = "fine" if fine else "binary"
-        self._numbers = {key: int(value) if value.isdecimal() else numbers[value] for key, value in given.items()}
+        self._numbers = {
+            key: int(value) if value.isdecimal() else numbers[value] for key, value in given.items()
+        }
 
     def gold_of_row(self, row: TableRow, column: str, value: str) -> Gold:
-        number = self._numbers.get(value.casefold(), self._numbers.get(drop_decimal_point(value).casefold()))
+        number = self._numbers.get(
+            value.casefold(), self._numbers.get(drop_decimal_point(value).casefold())
+        )
         if number is None:
-            raise row.value_error(column, value, f"{self._expected}; say with labels what each value means")
+            raise row.value_error(
+                column, value, f"{self._expected}; say with labels what each value means"
+            )
         return Gold(label=number, scheme=self._scheme, positive=number > 0, name=value)
 
 
@@ -225,6 +259,8 @@ def read_fourchan(dataset: Dataset) -> Iterator[Sample]:
             )
         said = str(sample.fields.pop(kind, None) or "").casefold()
         if said not in {"", "implicit", "explicit"}:
-            raise BadInput(f"data set {dataset.name}: post {sample.id}: {kind} = {said!r}: is not implicit or explicit")
+            raise BadInput(
+                f"data set {dataset.name}: post {sample.id}: {kind} = {said!r}: is not implicit or explicit"
+            )
         sample.fields["implicit"] = sample.gold.positive and said == "implicit"
         yield sample

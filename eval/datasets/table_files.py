@@ -32,7 +32,11 @@ if TYPE_CHECKING:
 
 # What is read of a folder. A text file there may be anything.
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
-_ABOUT_ARROW = ("state.json", "dataset_info.json", "dataset_dict.json")  # what `save_to_disk` writes beside its tables
+_ABOUT_ARROW = (
+    "state.json",
+    "dataset_info.json",
+    "dataset_dict.json",
+)  # what `save_to_disk` writes beside its tables
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _AT_A_TIME, _CHUNK = 8, 1_000  # files that are copied, and images that are looked through, together
 _LARGE = 100 * 1024 * 1024  # bytes, for which one waits
@@ -61,7 +65,9 @@ class TableFiles(NamedTuple):
         return cls(str(path), path.name, (TableFile(path),), path.parent)
 
 
-def find_table_files(place: Location, copies: Path, tell: Callable[[str], None] = lambda line: None) -> TableFiles:
+def find_table_files(
+    place: Location, copies: Path, tell: Callable[[str], None] = lambda line: None
+) -> TableFiles:
     """Return the files of a table.
 
     Of a folder they are those of `KINDS`, packed by gzip or not, in its folders too, sorted by their path. A file or
@@ -94,7 +100,9 @@ def find_table_files(place: Location, copies: Path, tell: Callable[[str], None] 
     if given is not None:
         return TableFiles(place.shown, given.resolve().name, files, given)
     alone = len(files) == 1 and not files[0].cells and files[0].shown == place.shown
-    return TableFiles(place.shown, place.name, files, copies / "images", place.parent if alone else place)
+    return TableFiles(
+        place.shown, place.name, files, copies / "images", place.parent if alone else place
+    )
 
 
 def _walk_tables(folder: Path) -> Iterator[PurePath]:
@@ -107,10 +115,14 @@ def _walk_tables(folder: Path) -> Iterator[PurePath]:
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [each for each in folders if not _is_hidden(each)]
         inside = PurePath(root).relative_to(folder)
-        yield from (inside / name for name in names if _is_table(name) and (Path(root) / name).is_file())
+        yield from (
+            inside / name for name in names if _is_table(name) and (Path(root) / name).is_file()
+        )
 
 
-def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], None]) -> tuple[TableFile, ...]:
+def _copy_stored_tables(
+    place: Location, copies: Path, tell: Callable[[str], None]
+) -> tuple[TableFile, ...]:
     """Copy the tables of a store to this machine, and return them in the order of their paths in it."""
     from pyarrow.fs import FileType
 
@@ -118,7 +130,10 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
     if found.type == FileType.File:
         chosen: dict[tuple[str, ...], FileInfo] = {(): found}
     else:
-        paths = {PurePosixPath(each.path.removeprefix(place.path).lstrip("/")).parts: each for each in place.files()}
+        paths = {
+            PurePosixPath(each.path.removeprefix(place.path).lstrip("/")).parts: each
+            for each in place.files()
+        }
         chosen = {
             parts: each
             for parts, each in sorted(paths.items())
@@ -127,7 +142,9 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
     _announce_copies(place, copies, list(chosen.values()), tell)
     places = [place.beneath(each.path) if parts else place for parts, each in chosen.items()]
     # Not by its own name, which may be any text.
-    hashes = [hashlib.sha256(each.path.encode("utf-8", "replace")).hexdigest()[:24] for each in places]
+    hashes = [
+        hashlib.sha256(each.path.encode("utf-8", "replace")).hexdigest()[:24] for each in places
+    ]
     to = [copies / f"{each}.table" for each in hashes]
     copied = copy_files(list(zip(places, chosen.values(), to, strict=True)))
     return tuple(
@@ -146,7 +163,9 @@ def _existing_file(place: Location) -> FileInfo:
     return found
 
 
-def _announce_copies(place: Location, copies: Path, files: Sequence[FileInfo], tell: Callable[[str], None]) -> None:
+def _announce_copies(
+    place: Location, copies: Path, files: Sequence[FileInfo], tell: Callable[[str], None]
+) -> None:
     size = sum(each.size or 0 for each in files)
     if size > _LARGE:
         tell(f"copying {len(files):,} files, {size / 1024**2:,.0f} MB, from {place} to {copies}")
@@ -158,7 +177,11 @@ def _is_hidden(name: str) -> bool:
 
 def _is_table(name: str) -> bool:
     file = TableFile(Path(name))
-    if _is_hidden(name) or name in _ABOUT_ARROW or (file.suffix == ".arrow" and name.startswith("cache-")):
+    if (
+        _is_hidden(name)
+        or name in _ABOUT_ARROW
+        or (file.suffix == ".arrow" and name.startswith("cache-"))
+    ):
         return False
     return file.suffix in KINDS and not (file.is_packed and file.suffix in (".parquet", ".arrow"))
 
@@ -166,8 +189,16 @@ def _is_table(name: str) -> bool:
 def _partition_cells(parts: tuple[str, ...]) -> Cells:
     """Return the cells that the folders of a partitioned set give each row in them."""
     pairs = (part.partition("=") for part in parts[:-1])
-    cells = {wellformed(unquote(name)): unquote(value) for name, equals, value in pairs if equals and name}
-    return {name: None if value == _EMPTY_PARTITION else value for name, value in cells.items() if name != EXTRA}
+    cells = {
+        wellformed(unquote(name)): unquote(value)
+        for name, equals, value in pairs
+        if equals and name
+    }
+    return {
+        name: None if value == _EMPTY_PARTITION else value
+        for name, value in cells.items()
+        if name != EXTRA
+    }
 
 
 def copy_files(wanted: Sequence[tuple[Location, FileInfo, Path]]) -> list[Path]:
@@ -175,7 +206,9 @@ def copy_files(wanted: Sequence[tuple[Location, FileInfo, Path]]) -> list[Path]:
     given_up = Event()
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         try:
-            return list(pool.map(lambda each: copy_file(each[0], each[1], each[2], given_up), wanted))
+            return list(
+                pool.map(lambda each: copy_file(each[0], each[1], each[2], given_up), wanted)
+            )
         except BaseException:
             given_up.set()
             raise
@@ -184,7 +217,11 @@ def copy_files(wanted: Sequence[tuple[Location, FileInfo, Path]]) -> list[Path]:
 def copy_file(place: Location, found: FileInfo, path: Path, given_up: Event) -> Path:
     """Copy a file of a store to this path, unless it is there with the same size and time, and return the path."""
     try:
-        if path.exists() and (held := path.stat()).st_size == found.size and held.st_mtime_ns == found.mtime_ns:
+        if (
+            path.exists()
+            and (held := path.stat()).st_size == found.size
+            and held.st_mtime_ns == found.mtime_ns
+        ):
             return path
         path.parent.mkdir(parents=True, exist_ok=True)
         fetch(place, path, given_up.is_set)
@@ -205,7 +242,9 @@ def remove_copies(copies: Path) -> None:
         shutil.rmtree(copies)
 
 
-def fetch_data(url: str, columns: Mapping[str, str], tell: Callable[[str], None] = lambda line: None) -> Path:
+def fetch_data(
+    url: str, columns: Mapping[str, str], tell: Callable[[str], None] = lambda line: None
+) -> Path:
     """Return the copy of a data set's file or folder; a path of this machine is returned as it is.
 
     Of a folder every file is copied, images too; of a table the images that its rows name. A copy lies in the data
@@ -226,7 +265,11 @@ def fetch_data(url: str, columns: Mapping[str, str], tell: Callable[[str], None]
         return place.local_path
     from pyarrow.fs import FileType
 
-    copies = data_folder() / "datasets" / hashlib.sha256(place.shown.encode("utf-8", "replace")).hexdigest()[:12]
+    copies = (
+        data_folder()
+        / "datasets"
+        / hashlib.sha256(place.shown.encode("utf-8", "replace")).hexdigest()[:12]
+    )
     found = _existing_file(place)
     if found.type == FileType.File:
         [table] = copy_files([(place, found, copies / _checked_parts(place.name)[-1])])
@@ -241,7 +284,11 @@ def fetch_data(url: str, columns: Mapping[str, str], tell: Callable[[str], None]
     _announce_copies(place, copies, files, tell)
     copy_files(
         [
-            (place.beneath(each.path), each, copies.joinpath(*_checked_parts(each.path.removeprefix(place.path))))
+            (
+                place.beneath(each.path),
+                each,
+                copies.joinpath(*_checked_parts(each.path.removeprefix(place.path))),
+            )
             for each in files
         ]
     )
@@ -261,7 +308,8 @@ def copy_images(folder: Location, references: Iterable[str], copies: Path) -> No
     """
     from pyarrow.fs import FileType
 
-    given_up, named = Event(), iter(references)
+    given_up = Event()
+    named = iter(references)
 
     def copy_image(reference: str) -> None:
         for parts in filter(_is_portable, candidate_paths(reference)):
@@ -278,7 +326,11 @@ def copy_images(folder: Location, references: Iterable[str], copies: Path) -> No
 
 def _is_portable(parts: tuple[str, ...]) -> bool:
     """Return whether a path stays in its folder on every system."""
-    return bool(parts) and ".." not in parts and not any(set(part) & {":", "\\", "\0"} for part in parts)
+    return (
+        bool(parts)
+        and ".." not in parts
+        and not any(set(part) & {":", "\\", "\0"} for part in parts)
+    )
 
 
 def _checked_parts(path: str) -> tuple[str, ...]:

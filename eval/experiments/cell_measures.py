@@ -23,7 +23,14 @@ from tribunal.eval.measures.comparison import (
     same_data,
 )
 from tribunal.eval.measures.metrics import DIFFICULTIES, PATTERNS
-from tribunal.eval.measures.rates import ClusterKinds, Interval, as_pair, bca_intervals, divide, share_interval
+from tribunal.eval.measures.rates import (
+    ClusterKinds,
+    Interval,
+    as_pair,
+    bca_intervals,
+    divide,
+    share_interval,
+)
 from tribunal.eval.measures.scores import MEASURES, confusion_tables
 from tribunal.eval.protocols.protocol import NumberFormat
 from tribunal.schema import JSON
@@ -79,7 +86,8 @@ def measure_cell(name: str, columns: RunColumns, metrics: JSON) -> CellMeasure:
     """
     kind, _, of = name.partition(":")
     side, _, score = kind.partition(".")
-    decided, repeats = _count_posts(columns, columns.is_decided), metrics["over_repeats"]
+    decided = _count_posts(columns, columns.is_decided)
+    repeats = metrics["over_repeats"]
     if kind in MEASURES and of:
         return _measure_difficulty(kind, of, columns, metrics)
     if kind in MEASURES:
@@ -92,13 +100,19 @@ def measure_cell(name: str, columns: RunColumns, metrics: JSON) -> CellMeasure:
             group = metrics["by_pattern"][of] if of else metrics
             passes = max(1, len(np.unique(columns.repeat)))
             n = group["n"] // passes
-            return _cell_measure(group["refusals"] / passes if n else None, None, n, f"no post is {of}")
+            return _cell_measure(
+                group["refusals"] / passes if n else None, None, n, f"no post is {of}"
+            )
         case "refusal_rate":
-            refused, every = columns.outcome == OUTCOMES.index("refusal"), np.full(columns.row_count, True)
+            refused = columns.outcome == OUTCOMES.index("refusal")
+            every = np.full(columns.row_count, True)
             return _measure_rate(columns, refused, every, "no post was decided")
         case "stance":
-            taken = np.array([_SAYS.get(dict(row).get(of, ""), NO_LABEL) for row in columns.stances])
-            right, rows = np.equal(taken, columns.positive), columns.is_labelled & (taken != NO_LABEL)
+            taken = np.array(
+                [_SAYS.get(dict(row).get(of, ""), NO_LABEL) for row in columns.stances]
+            )
+            right = np.equal(taken, columns.positive)
+            rows = columns.is_labelled & (taken != NO_LABEL)
             return _measure_rate(columns, right, rows, f"the perspective {of} took no stance")
         case "sd":
             return _cell_measure(repeats["accuracy"]["std"], None, decided, "of one repeat")
@@ -114,7 +128,10 @@ def _measure_rate(columns: RunColumns, hits: Bools, rows: Bools, why: str) -> Ce
     """Return the share of hits among these rows: the mean of every pass."""
     if not rows.any():
         return CellMeasure(None, why=why)
-    passes = [float(hits[rows & (columns.repeat == each)].mean()) for each in np.unique(columns.repeat[rows])]
+    passes = [
+        float(hits[rows & (columns.repeat == each)].mean())
+        for each in np.unique(columns.repeat[rows])
+    ]
     found = share_interval(clusters_of(columns).of_post[columns.post[rows]], hits[rows])
     return CellMeasure(float(np.mean(passes)), as_pair(found), _count_posts(columns, rows))
 
@@ -122,7 +139,9 @@ def _measure_rate(columns: RunColumns, hits: Bools, rows: Bools, why: str) -> Ce
 def _interval_of_side(side: str, score: str, columns: RunColumns, metrics: JSON) -> Interval:
     """Return the interval of a measure of hate, of non-hate, or of the mean of both."""
     if columns.scheme == "binary" and side != "overall":
-        found: JSON = metrics["by_label"].get("1" if side == "positive" else "0", {}).get("intervals", {})
+        found: JSON = (
+            metrics["by_label"].get("1" if side == "positive" else "0", {}).get("intervals", {})
+        )
         return found.get(score)
     if columns.scheme == "binary" and score == "f1":
         macro: Interval = metrics["intervals"]["macro_f1"]
@@ -135,7 +154,9 @@ def _interval_of_side(side: str, score: str, columns: RunColumns, metrics: JSON)
     )
 
 
-def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> tuple[float, float] | None:
+def interval_of_difference(
+    name: str, first: RunColumns, second: RunColumns
+) -> tuple[float, float] | None:
     """Return the interval of a difference between two runs over the same posts.
 
     It draws clusters, each with the results of both.
@@ -155,7 +176,8 @@ def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> 
     of_post = clusters_of(first).of_post
     of_id = dict(zip(first.ids, of_post.tolist(), strict=True))
     of_other = np.array([of_id.get(each, NO_LABEL) for each in second.ids])
-    one, other = _cluster_sums(name, first, of_post), _cluster_sums(name, second, of_other)
+    one = _cluster_sums(name, first, of_post)
+    other = _cluster_sums(name, second, of_other)
     width = one.shape[1]
     both = np.concatenate([one, np.pad(other, ((0, len(one) - len(other)), (0, 0)))], axis=1)
 
@@ -174,32 +196,47 @@ def _cluster_sums(name: str, columns: RunColumns, of_post: Ints) -> Ints:
     hate).
     """
     of_row = of_post[columns.post]
-    rows = np.flatnonzero((of_row != NO_LABEL) & (columns.is_decided if name != "refusal_rate" else True))
-    cluster, clusters = of_row[rows], int(of_post.max(initial=NO_LABEL)) + 1
+    rows = np.flatnonzero(
+        (of_row != NO_LABEL) & (columns.is_decided if name != "refusal_rate" else True)
+    )
+    cluster = of_row[rows]
+    clusters = int(of_post.max(initial=NO_LABEL)) + 1
     if name == "refusal_rate":
         refused = columns.outcome[rows] == OUTCOMES.index("refusal")
-        counts = [np.bincount(cluster, weights=each, minlength=clusters) for each in (refused, np.ones(len(rows)))]
+        counts = [
+            np.bincount(cluster, weights=each, minlength=clusters)
+            for each in (refused, np.ones(len(rows)))
+        ]
         return np.stack(counts, axis=1).astype(np.int64)
-    tables = confusion_tables(cluster, columns.positive[rows], columns.hateful[rows], [0, 1], clusters)
+    tables = confusion_tables(
+        cluster, columns.positive[rows], columns.hateful[rows], [0, 1], clusters
+    )
     return tables[..., :2].reshape(clusters, 4)
 
 
 def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
     """Return the mean over both classes of precision, recall and F1, of sums as `_cluster_sums` gives them."""
-    right, gold, called = (
-        sums[..., [0, 3]],
-        sums[..., [0, 2]] + sums[..., [1, 3]],
-        sums[..., [0, 1]] + sums[..., [2, 3]],
-    )
-    shares = {"precision": divide(right, called), "recall": divide(right, gold), "f1": divide(2 * right, gold + called)}
+    right = sums[..., [0, 3]]
+    gold = sums[..., [0, 2]] + sums[..., [1, 3]]
+    called = sums[..., [0, 1]] + sums[..., [2, 3]]
+    shares = {
+        "precision": divide(right, called),
+        "recall": divide(right, gold),
+        "f1": divide(2 * right, gold + called),
+    }
     return {name: np.nan_to_num(each).mean(axis=-1) for name, each in shares.items()}
 
 
-def _measure_difficulty(kind: str, difficulty: str, columns: RunColumns, metrics: JSON) -> CellMeasure:
-    group, rows = metrics["by_difficulty"][difficulty], np.zeros(columns.row_count, dtype=bool)
+def _measure_difficulty(
+    kind: str, difficulty: str, columns: RunColumns, metrics: JSON
+) -> CellMeasure:
+    group = metrics["by_difficulty"][difficulty]
+    rows = np.zeros(columns.row_count, dtype=bool)
     rows[columns.groups["by_difficulty"].get(difficulty, [])] = True
     n = _count_posts(columns, rows & columns.is_decided)
-    return _cell_measure(group[kind], group["intervals"][kind], n, f"no post is {difficulty}, or none was decided")
+    return _cell_measure(
+        group[kind], group["intervals"][kind], n, f"no post is {difficulty}, or none was decided"
+    )
 
 
 def _cell_measure(value: float | None, ends: Interval, n: int, why: str = "") -> CellMeasure:
@@ -216,7 +253,9 @@ def _count_posts(columns: RunColumns, rows: Bools) -> int:
 _FIGURE = re.compile(r"\(?([-+]?\d+(?:\.(\d+))?)%?\)?(?: \(±?\d+(?:\.\d+)?\))?")
 
 
-def compare_with_paper(form: NumberFormat, printed: str, value: float, interval: Sequence[float] | None) -> JSON:
+def compare_with_paper(
+    form: NumberFormat, printed: str, value: float, interval: Sequence[float] | None
+) -> JSON:
     """Return the fields of a cell that compare its value with what a paper prints; none if that is no number.
 
     `in_interval` says whether the interval holds the paper's figure, taken for any value that is printed so; None if
@@ -225,7 +264,8 @@ def compare_with_paper(form: NumberFormat, printed: str, value: float, interval:
     found = _FIGURE.fullmatch(printed)
     if found is None:
         return {}
-    paper, rounding = float(found[1]) / _unit_of(form), 0.5 * 10.0 ** -len(found[2] or "") / _unit_of(form)
+    paper = float(found[1]) / _unit_of(form)
+    rounding = 0.5 * 10.0 ** -len(found[2] or "") / _unit_of(form)
     return {
         "paper_value": paper,
         "difference": value - paper,
@@ -290,7 +330,9 @@ class PairedTest:
         return "differ" if self.p_holm < ALPHA else "not told apart"
 
 
-def compare_conditions(runs: Mapping[RunKey, RunColumns], measures: Collection[str]) -> tuple[PairedTest, ...]:
+def compare_conditions(
+    runs: Mapping[RunKey, RunColumns], measures: Collection[str]
+) -> tuple[PairedTest, ...]:
     """Test the runs of a table in pairs.
 
     Args:
@@ -310,16 +352,23 @@ def _comparable_pairs(
 ) -> Iterator[tuple[RunKey, RunKey]]:
     """Yield the pairs of different runs over the same posts, in one scheme, of the same model or condition."""
     for first, second in combinations(runs, 2):
-        one, other = runs[first], runs[second]
+        one = runs[first]
+        other = runs[second]
         alike = first.dataset == second.dataset and getattr(first, same) == getattr(second, same)
-        if alike and one.folder != other.folder and one.scheme == other.scheme and same_data(one, other):
+        if (
+            alike
+            and one.folder != other.folder
+            and one.scheme == other.scheme
+            and same_data(one, other)
+        ):
             yield first, second
 
 
 def _test_pair(
     runs: Mapping[RunKey, RunColumns], first: RunKey, second: RunKey, measures: Collection[str]
 ) -> Iterator[JSON]:
-    one, other = runs[first], runs[second]
+    one = runs[first]
+    other = runs[second]
     clusters = clusters_of(one)
     shared = pair_right_shares(one, other, clusters)
     by = "model" if first.condition == second.condition else "condition"

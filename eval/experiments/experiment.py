@@ -106,12 +106,16 @@ class Experiment:
     @property
     def dataset_names(self) -> list[str]:
         """Return the sets of its cells, in the order of its columns and rows; a pool is joined by +."""
-        cells = [self.cell_at(row, column) for row in self.shape.rows for column in self.shape.columns]
+        cells = [
+            self.cell_at(row, column) for row in self.shape.rows for column in self.shape.columns
+        ]
         return list(dict.fromkeys(dataset for cell in cells if cell for dataset in cell.datasets))
 
     def cell_at(self, row: PaperRow, column: TableColumn) -> CellSource | None:
         """Return what fills a cell; None where nothing can, or nothing should."""
-        condition = row.condition.get(column.part, "") if isinstance(row.condition, dict) else row.condition
+        condition = (
+            row.condition.get(column.part, "") if isinstance(row.condition, dict) else row.condition
+        )
         condition = condition or column.condition
         measure = row.measure or column.measure or self.shape.measure
         if row.not_run or not condition or not measure or condition == column.over:
@@ -160,7 +164,9 @@ class Experiment:
                 RunKey(condition, dataset, model)
                 for cell, model in cells
                 if cell is not None
-                for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over)))
+                for dataset, condition in product(
+                    cell.datasets, filter(None, (cell.condition, cell.over))
+                )
             )
         )
 
@@ -194,13 +200,19 @@ class Experiment:
         asked = self._model_settings(condition, model)
         graph = self.protocol.conditions[condition].graph
         context = context_from({**self.protocol.settings_of(condition, dataset), **asked})
-        asked = leave_out_settings(asked, [name for name, _ in settings_of(graph).find_unused(context)])
-        first, named = _first_table(self.protocol, condition, dataset, asked, paper=self.models.paper)
+        asked = leave_out_settings(
+            asked, [name for name, _ in settings_of(graph).find_unused(context)]
+        )
+        first, named = _first_table(
+            self.protocol, condition, dataset, asked, paper=self.models.paper
+        )
         fixed = first.models_of(named) if self.models.paper else {}
         settings = {name: value for name, value in asked.items() if fixed.get(name) != value}
         who = [*(["paper"] if fixed else []), *(str(value) for value in settings.values())]
         return PlannedRun(
-            name="_".join([first.name, named, dataset, *(name_folder(each, _LONGEST) for each in who)]),
+            name="_".join(
+                [first.name, named, dataset, *(name_folder(each, _LONGEST) for each in who)]
+            ),
             condition=named,
             dataset=dataset,
             model=model,
@@ -212,21 +224,28 @@ class Experiment:
     def _model_settings(self, condition: str, model: str) -> JSON:
         """Return the settings that name the models of a condition, or raise `MissingCell`."""
         models = self.models
-        held, own = self.protocol.conditions[condition], bool(models.row_models)
+        held = self.protocol.conditions[condition]
+        own = bool(models.row_models)
         if held.models and not models.paper:
-            raise MissingCell("model not at hand: this row is made by the paper's models (--paper-models)")
+            raise MissingCell(
+                "model not at hand: this row is made by the paper's models (--paper-models)"
+            )
         asked = self.protocol.models_of(condition) if models.paper else {}
         seat = self.shape.seats.get(held.graph, _SEAT)
         if model and not own:
             if model not in self.shape.asks:
-                raise MissingCell(f"model not at hand: {model} has no name at a provider that is known here")
+                raise MissingCell(
+                    f"model not at hand: {model} has no name at a provider that is known here"
+                )
             asked = {**asked, seat: self.shape.asks[model]}
         elif own and not held.models and (model or not asked):
             named = model or (models.own[0] if models.own else "")
             asked = {**asked, **({seat if models.paper else _SEAT: named} if named else {})}
             asked |= {"aux_model": models.aux} if models.aux else {}
         if models.paper and not asked:
-            raise MissingCell(f"model not at hand: {self.protocol.paper_models or self.protocol.varies}")
+            raise MissingCell(
+                f"model not at hand: {self.protocol.paper_models or self.protocol.varies}"
+            )
         return settings_used_by(asked, held.graph)
 
 
@@ -262,9 +281,12 @@ def _first_table(
 def _run_key(held: Protocol, condition: str, dataset: str) -> str:
     """Return what a run depends on beside its models: graph, settings, repeats, posts."""
     if (condition, dataset) not in held.run_descriptions:
-        sets, fields = held.settings_of(condition, dataset), Context.model_fields
+        sets = held.settings_of(condition, dataset)
+        fields = Context.model_fields
         said = {
-            name: value for name, value in sets.items() if value != fields[name].get_default(call_default_factory=True)
+            name: value
+            for name, value in sets.items()
+            if value != fields[name].get_default(call_default_factory=True)
         }
         posts = held.datasets[dataset].model_dump(exclude={"says", "settings"})
         parts = [held.conditions[condition].graph, said, held.repeats, posts]

@@ -41,14 +41,24 @@ def _two_cues(question: Question) -> JSON:
         "characteristic": policy.protected_groups[0],
         "category": policy.categories("fine")[-1].name,
     }
-    claims = ("The words stand for a stereotype of the group", "The comparison is between the group and a thing")
+    claims = (
+        "The words stand for a stereotype of the group",
+        "The comparison is between the group and a thing",
+    )
     types = ("Socio-cultural", "Metaphor")
-    return {"cues": [{**cue, "claim": claim, "type": each} for claim, each in zip(claims, types, strict=True)]}
+    return {
+        "cues": [
+            {**cue, "claim": claim, "type": each} for claim, each in zip(claims, types, strict=True)
+        ]
+    }
 
 
 def _view_answer(is_yes: Callable[[str], bool]) -> Callable[[Question], JSON]:
     reason = "Seen from this side, the words and what they are said of point one way, and nothing takes it back."
-    return lambda question: {"reason": reason, "answer": "YES" if is_yes(str(question.material["view"])) else "NO"}
+    return lambda question: {
+        "reason": reason,
+        "answer": "YES" if is_yes(str(question.material["view"])) else "NO",
+    }
 
 
 def _count_tried(question: Question) -> int:
@@ -76,16 +86,24 @@ _FORCED: dict[RouteLength, dict[str, Part]] = {
         "view.answer": _view_answer(lambda view: view in _SAYING_YES),
         "researcher.queries": lambda question: {
             **_RESEARCH_PLAN,
-            "queries": [_query_text(_count_tried(question), number) for number in range(MOST_QUERIES)],
+            "queries": [
+                _query_text(_count_tried(question), number) for number in range(MOST_QUERIES)
+            ],
         },
         "researcher.urls": lambda question: {
             **_RESEARCH_PLAN,
             "urls": [_page_address(_count_tried(question), number) for number in range(MOST_URLS)],
         },
         "researcher.relevance": lambda question: {
-            "relevant": list(range(1, question.form.model_json_schema()["properties"]["relevant"]["maxItems"] + 1))
+            "relevant": list(
+                range(
+                    1, question.form.model_json_schema()["properties"]["relevant"]["maxItems"] + 1
+                )
+            )
         },
-        "researcher.passages": lambda question: {"passages": [{"passage": _SENTENCE, "stance": "supports"}]},
+        "researcher.passages": lambda question: {
+            "passages": [{"passage": _SENTENCE, "stance": "supports"}]
+        },
         "researcher.enough": lambda question: {
             "missing": "a second source that says what the words mean",
             "sufficient": False,
@@ -102,7 +120,8 @@ def _forced_provider(length: RouteLength) -> Provider:
     )
 
 
-SHORTEST, LONGEST = _forced_provider("SHORTEST"), _forced_provider("LONGEST")
+SHORTEST = _forced_provider("SHORTEST")
+LONGEST = _forced_provider("LONGEST")
 
 
 def model_prefix(way: RouteLength) -> str:
@@ -110,7 +129,9 @@ def model_prefix(way: RouteLength) -> str:
     return f"{__name__}:{way}:"
 
 
-async def write_archive(file: Path, post_id: str, text: str, context: Context, *, empty: bool) -> None:
+async def write_archive(
+    file: Path, post_id: str, text: str, context: Context, *, empty: bool
+) -> None:
     """Write an archive from which research on a post can be replayed: a page for every hit, or nothing."""
     archive = await Archive.open(file)
     try:
@@ -118,7 +139,8 @@ async def write_archive(file: Path, post_id: str, text: str, context: Context, *
         if empty:
             return
         words = " ".join(
-            [_SENTENCE] * (context.max_windows * context.window_tokens * _CHARACTERS_A_TOKEN // len(_SENTENCE))
+            [_SENTENCE]
+            * (context.max_windows * context.window_tokens * _CHARACTERS_A_TOKEN // len(_SENTENCE))
         )
         page = StoredPage(
             id=page_id("https://example.org/", words), url="https://example.org/", final_url="https://example.org/",
@@ -129,10 +151,19 @@ async def write_archive(file: Path, post_id: str, text: str, context: Context, *
         await archive.add_page(page)
         for turn in range(context.max_turns):
             for number in range(MOST_QUERIES):
-                addresses = [_page_address(turn, number, rank) for rank in range(1, context.hits + 1)]
+                addresses = [
+                    _page_address(turn, number, rank) for rank in range(1, context.hits + 1)
+                ]
                 query = _query_text(turn * MOST_QUERIES, number)
                 hits = [
-                    {"query": query, "url": url, "title": _TITLE, "snippet": _SENTENCE, "engine": "none", "rank": rank}
+                    {
+                        "query": query,
+                        "url": url,
+                        "title": _TITLE,
+                        "snippet": _SENTENCE,
+                        "engine": "none",
+                        "rank": rank,
+                    }
                     for rank, url in enumerate(addresses, start=1)
                 ]
                 await archive.add_search(run, turn + 1, query, "none", hits)

@@ -12,8 +12,22 @@ from typing import NamedTuple
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import one_line, parse_json
 from tribunal.errors import BadInput, NotAtHand
-from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
-from tribunal.eval.experiments.experiment import ChosenModels, Experiment, MissingCell, PlannedRun, RunKey, is_at_hand
+from tribunal.eval.evaluate import (
+    CACHE,
+    Evaluation,
+    fit_to_graph,
+    prepare_run,
+    refuse_if_none_uses,
+    run_series,
+)
+from tribunal.eval.experiments.experiment import (
+    ChosenModels,
+    Experiment,
+    MissingCell,
+    PlannedRun,
+    RunKey,
+    is_at_hand,
+)
 from tribunal.eval.experiments.table import EXPERIMENT, ExperimentTable, build_table, name_runs
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.protocols.protocol import Protocol
@@ -102,7 +116,9 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
     for run in here:
         parts = run.dataset.split("+")
         update = {
-            "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
+            "data": folders[run.dataset]
+            if len(parts) == 1
+            else {part: folders[part] for part in parts},
             "dataset": run.dataset,
             "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
             "protocol": run.protocol,
@@ -118,10 +134,14 @@ def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> Ex
     return ExperimentPlan(experiment, out, tuple(ready), gaps)
 
 
-async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> tuple[list[ReadyRun], dict[str, str]]:
+async def _ready_runs(
+    runs: list[tuple[PlannedRun, Evaluation]], out: Path
+) -> tuple[list[ReadyRun], dict[str, str]]:
     """Return the runs whose settings are right; and by name, why the others can't be had."""
     environment = (await current_registry()).environment
-    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, _CheckedModels]](), dict[str, str](), list[JSON]()
+    fitting = list[tuple[PlannedRun, Evaluation, _CheckedModels]]()
+    refused = dict[str, str]()
+    left_out = list[JSON]()
     for run, wanted in runs:
         try:
             evaluation, unused = fit_to_graph(wanted, run.settings)
@@ -134,7 +154,9 @@ async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> t
         left_out.append(unused)
         fitting.append((run, evaluation, checked))
     refuse_if_none_uses(left_out)
-    return [_open_ready_run(run, evaluation, out, checked) for run, evaluation, checked in fitting], refused
+    return [
+        _open_ready_run(run, evaluation, out, checked) for run, evaluation, checked in fitting
+    ], refused
 
 
 class _CheckedModels(NamedTuple):
@@ -150,17 +172,26 @@ async def _check_models(evaluation: Evaluation, environment: Mapping[str, str]) 
     run = evaluation.plan_run()
     context = context_from(run.settings)
     asked = check_models(await apply_line_up(context, afresh=True), environment)
-    return _CheckedModels(await collect_pins(run.graph, context), {str(model) for model in asked} == {REHEARSAL})
+    return _CheckedModels(
+        await collect_pins(run.graph, context), {str(model) for model in asked} == {REHEARSAL}
+    )
 
 
-def _open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, checked: _CheckedModels) -> ReadyRun:
+def _open_ready_run(
+    run: PlannedRun, evaluation: Evaluation, out: Path, checked: _CheckedModels
+) -> ReadyRun:
     """Return a run that can begin in its folder within `out`, or go on there.
 
     Raises:
         BadInput: its folder holds another run; or as `prepare_run`.
     """
-    folder, prepared = out / run.name, prepare_run(evaluation)
-    if not checked.lacks and (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
+    folder = out / run.name
+    prepared = prepare_run(evaluation)
+    if (
+        not checked.lacks
+        and (folder / RUN).exists()
+        and (begun := read_begun_run(folder)) is not None
+    ):
         check_unchanged(begun, {**prepared.held, **checked.pins}, folder)
     done = sum(1 for _ in read_line_starts(folder / RESULTS))
     return ReadyRun(run, evaluation, prepared.job, done, checked.rehearsed, checked.lacks)
@@ -171,7 +202,9 @@ def _open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, checked:
 
 def single_datasets(experiment: Experiment) -> list[str]:
     """Return the sets that the experiment's cells are of, those of a pool one by one."""
-    return list(dict.fromkeys(part for dataset in experiment.dataset_names for part in dataset.split("+")))
+    return list(
+        dict.fromkeys(part for dataset in experiment.dataset_names for part in dataset.split("+"))
+    )
 
 
 def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dict[str, Path]:
@@ -183,14 +216,22 @@ def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dic
     Raises:
         BadInput: a set is none of the experiment's, one folder is given for several sets, or nothing says where any is.
     """
-    sets, parts = single_datasets(experiment), experiment.protocol.datasets
-    own = {name: part.data for name, part in parts.items() if name in sets and part.data is not None}
+    sets = single_datasets(experiment)
+    parts = experiment.protocol.datasets
+    own = {
+        name: part.data for name, part in parts.items() if name in sets and part.data is not None
+    }
     request = " ".join(f"--data {name}=FOLDER" for name in sets)
     if not isinstance(data, Path):
-        if unknown := next((name for name in data if name not in sets), None):
-            raise BadInput(f"data: {unknown}: {experiment.name} is of {', '.join(sets)}; give {request}")
+        unknown = next((name for name in data if name not in sets), None)
+        if unknown:
+            raise BadInput(
+                f"data: {unknown}: {experiment.name} is of {', '.join(sets)}; give {request}"
+            )
         if not data and not own:
-            raise BadInput(f"data: where the sets lie isn't said; give {request}, as many as you have")
+            raise BadInput(
+                f"data: where the sets lie isn't said; give {request}, as many as you have"
+            )
         return {**own, **data}
     found = {name: data / name for name in sets if (data / name).exists()}
     if found:
@@ -198,7 +239,9 @@ def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dic
     placeless = [name for name in sets if name not in own] or sets
     if len(placeless) == 1:
         return {**own, placeless[0]: data}
-    raise BadInput(f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have")
+    raise BadInput(
+        f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have"
+    )
 
 
 class ExperimentProgress(NamedTuple):
@@ -209,7 +252,9 @@ class ExperimentProgress(NamedTuple):
 
 
 @keep_files_read()
-def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str], None]) -> ExperimentProgress:
+def run_plan(
+    plan: ExperimentPlan, options: RunOptions, announce: Callable[[str], None]
+) -> ExperimentProgress:
     """Run a plan, or go on with it. Arguments and errors as `tribunal.eval.evaluate.run_series`."""
     evaluations = [(ready.run.name, ready.evaluation) for ready in plan.ready_runs]
     _save_experiment(plan)
@@ -224,9 +269,11 @@ def _read_run(folder: Path) -> RunColumns | None:
 
 def _save_experiment(plan: ExperimentPlan) -> None:
     """Write which table its folder is of, so that the table can be made again, however far the runs have come."""
-    experiment, path = plan.experiment, plan.out / EXPERIMENT
+    experiment = plan.experiment
+    path = plan.out / EXPERIMENT
     held = {
-        "table": experiment.protocol.model_dump(mode="json") | {"shape": experiment.shape.model_dump(mode="json")},
+        "table": experiment.protocol.model_dump(mode="json")
+        | {"shape": experiment.shape.model_dump(mode="json")},
         "models": asdict(experiment.models),
         "runs": [
             {
@@ -255,11 +302,16 @@ def read_experiment_table(folder: Path) -> ExperimentTable:
         models = ChosenModels(**{**held["models"], "own": tuple(held["models"]["own"])})
         experiment = Experiment(Protocol.model_validate(held["table"]), models)
         names = {
-            RunKey(each["condition"], each["dataset"], each["model"]): each["name"] or MissingCell(each["gap"])
+            RunKey(each["condition"], each["dataset"], each["model"]): each["name"]
+            or MissingCell(each["gap"])
             for each in held["runs"]
         }
         gaps = dict(held["gaps"])
-        columns = {name: _read_run(folder / Path(name).name) for name in names.values() if isinstance(name, str)}
+        columns = {
+            name: _read_run(folder / Path(name).name)
+            for name in names.values()
+            if isinstance(name, str)
+        }
     except FileNotFoundError as error:
         raise BadInput(
             f"folder: {folder}: has no {EXPERIMENT}; give the folder (--out) of `tribunal experiment run`"
@@ -271,14 +323,19 @@ def read_experiment_table(folder: Path) -> ExperimentTable:
     return build_table(experiment, columns, gaps, names)
 
 
-async def open_evaluations(evaluations: Mapping[str, Evaluation], out: Path) -> tuple[ReadyRun, ...]:
+async def open_evaluations(
+    evaluations: Mapping[str, Evaluation], out: Path
+) -> tuple[ReadyRun, ...]:
     """Return the run of each evaluation, checked, in its folder within `out`, so that what it takes can be estimated.
 
     Raises:
         BadInput: a graph, a model, a setting or the data is wrong.
     """
-    environment, ready = (await current_registry()).environment, []
+    environment = (await current_registry()).environment
+    ready = []
     for name, evaluation in evaluations.items():
         planned = PlannedRun(name, "", evaluation.plan_run().dataset, "", "", {})
-        ready.append(_open_ready_run(planned, evaluation, out, await _check_models(evaluation, environment)))
+        ready.append(
+            _open_ready_run(planned, evaluation, out, await _check_models(evaluation, environment))
+        )
     return tuple(ready)

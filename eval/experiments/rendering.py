@@ -49,7 +49,8 @@ def _align_tables(markdown: str) -> str:
         widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
         for at, row in enumerate(rows):
             filled = [
-                cell.removesuffix(":").ljust(width - cell.endswith(":"), "-") + ":" * cell.endswith(":")
+                cell.removesuffix(":").ljust(width - cell.endswith(":"), "-")
+                + ":" * cell.endswith(":")
                 if at == 1  # the rule under the heads; a colon at its end stays there
                 else " " * (width - cell_len(cell)) + cell
                 if rule.endswith(":")
@@ -94,18 +95,39 @@ def _table_as_csv(table: ExperimentTable) -> str:
         for heads, cell in zip(table.heads, line.cells, strict=True):
             column, (dataset, condition, measure) = " / ".join(filter(None, heads)), ("", "", "")
             if cell.source is not None:
-                dataset, condition, measure = (
-                    PLUS.join(cell.source.datasets),
-                    cell.source.condition,
-                    cell.source.measure,
-                )
-            of = ("cell", row, column, dataset, condition, cell.model, measure, cell.paper, cell.paper_value)
-            figures = (cell.value, cell.low, cell.high, cell.difference, cell.in_interval, cell.beside, cell.left_out)
+                dataset = PLUS.join(cell.source.datasets)
+                condition = cell.source.condition
+                measure = cell.source.measure
+            of = (
+                "cell",
+                row,
+                column,
+                dataset,
+                condition,
+                cell.model,
+                measure,
+                cell.paper,
+                cell.paper_value,
+            )
+            figures = (
+                cell.value,
+                cell.low,
+                cell.high,
+                cell.difference,
+                cell.in_interval,
+                cell.beside,
+                cell.left_out,
+            )
             out.write_row((*of, *figures, cell.n, None, None, cell.gap))
     for test in table.tests:
         same = {"model" if test.by == "condition" else "condition": test.same}
         numbers = {"measured": test.difference, "low": test.low, "high": test.high, "n": test.n}
-        pair = {"kind": "paired test", "row": f"{test.second} less {test.first}", "dataset": test.dataset, **same}
+        pair = {
+            "kind": "paired test",
+            "row": f"{test.second} less {test.first}",
+            "dataset": test.dataset,
+            **same,
+        }
         cells = {**pair, "measure": test.measure, **numbers, "p": test.p, "p_holm": test.p_holm}
         out.write_row(cells.get(name) for name in _COLUMNS)
     return file.getvalue()
@@ -114,7 +136,9 @@ def _table_as_csv(table: ExperimentTable) -> str:
 def _template_values(table: ExperimentTable) -> JSON:
     """Return the table as its page and its Markdown take it. A gap is said once, under a letter."""
     gaps = list(dict.fromkeys(cell.gap for line in table.lines for cell in line.cells if cell.gap))
-    names = ("".join(each) for length in count(1) for each in product(ascii_lowercase, repeat=length))  # a, …, z, aa, …
+    names = (
+        "".join(each) for length in count(1) for each in product(ascii_lowercase, repeat=length)
+    )  # a, …, z, aa, …
     letters = dict(zip(gaps, names, strict=False))
     rows = [row for line in table.lines for row in _template_rows(line, letters)]
     used = {letter for row in rows if not row["alone"] for _, letter in row["cells"]}
@@ -123,7 +147,10 @@ def _template_values(table: ExperimentTable) -> JSON:
         "stub": _join_words(table.stub),
         "heads": [_join_words(heads) for heads in table.heads],
         "levels": [
-            [(above[-1], len(list(same))) for above, same in groupby(heads[: level + 1] for heads in table.heads)]
+            [
+                (above[-1], len(list(same)))
+                for above, same in groupby(heads[: level + 1] for heads in table.heads)
+            ]
             for level in range(len(table.heads[0]))
         ],
         "rows": rows,
@@ -150,7 +177,10 @@ def _template_rows(line: ExperimentRow, letters: Mapping[str, str]) -> Iterator[
             "height": len(sources),
             "source": source,
             "has_spans": any(cell.span for cell in line.cells),
-            "cells": [(cell, letters.get(cell.gap, "") if source == "measured here" else "") for cell in line.cells],
+            "cells": [
+                (cell, letters.get(cell.gap, "") if source == "measured here" else "")
+                for cell in line.cells
+            ],
             "alone": next(iter(alone)) if source == "measured here" and len(alone) == 1 else "",
         }
 

@@ -123,8 +123,11 @@ def build_table(
         gaps: why a run wasn't run, by its name.
         names: the name of each run, as `name_runs` gives it; None: as it is planned now.
     """
-    reading = _TableReader(experiment, runs, gaps or {}, name_runs(experiment) if names is None else names)
-    held, shape = experiment.protocol, experiment.shape
+    reading = _TableReader(
+        experiment, runs, gaps or {}, name_runs(experiment) if names is None else names
+    )
+    held = experiment.protocol
+    shape = experiment.shape
     lines = tuple(reading.table_rows())
     notes = {
         "Of the table": (*shape.notes, *filter(None, [shape.drawn])),
@@ -143,7 +146,11 @@ def build_table(
         notes=tuple((title, texts) for title, texts in notes.items() if texts),
         warnings=tuple(reading.table_warnings()),
         runs=tuple(
-            (name, ", ".join(sorted({model for model, _, _ in columns.calls_by_format})), columns.row_count)
+            (
+                name,
+                ", ".join(sorted({model for model, _, _ in columns.calls_by_format})),
+                columns.row_count,
+            )
             for name, (columns, _) in reading.runs_read.items()
         ),
         tests=reading.paired_tests(),
@@ -169,7 +176,9 @@ class _TableReader:
     runs: Mapping[str, RunColumns | None]
     gaps: Mapping[str, str]
     names: Mapping[RunKey, str | MissingCell]
-    runs_read: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)  # failures are left out
+    runs_read: dict[str, tuple[RunColumns, JSON]] = field(
+        default_factory=dict
+    )  # failures are left out
     as_paper: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)
     measured: dict[Path, JSON] = field(default_factory=dict)
     shown: dict[RunKey, None] = field(default_factory=dict)  # runs whose verdicts a cell measures
@@ -177,8 +186,11 @@ class _TableReader:
 
     def table_rows(self) -> Iterator[ExperimentRow]:
         """Yield the paper's rows in its order; a row of the user's model after those that it is compared with."""
-        shape, compared = self.experiment.shape, bool(self.experiment.models.row_models)
-        own = [(row, model) for row, model in self.experiment.measured_rows() if row.model and compared]
+        shape = self.experiment.shape
+        compared = bool(self.experiment.models.row_models)
+        own = [
+            (row, model) for row, model in self.experiment.measured_rows() if row.model and compared
+        ]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
                 figures = shape.figures_of(row)
@@ -188,36 +200,56 @@ class _TableReader:
                         yield ExperimentRow(row.full_labels, "paper", cells)
                 else:
                     pairs = zip(shape.columns, figures, strict=True)
-                    cells = tuple(self._table_cell(row, column, row.model, printed) for column, printed in pairs)
-                    yield ExperimentRow(row.full_labels, "paper and measured" if row.paper else "measured", cells)
+                    cells = tuple(
+                        self._table_cell(row, column, row.model, printed)
+                        for column, printed in pairs
+                    )
+                    yield ExperimentRow(
+                        row.full_labels, "paper and measured" if row.paper else "measured", cells
+                    )
             for row, model in own:
                 if _block_label(row) == block:
                     called = f"{YOURS} ({model})" if model else YOURS
-                    labels = tuple(label.replace(MODEL, called) for label in row.yours or row.labels)
+                    labels = tuple(
+                        label.replace(MODEL, called) for label in row.yours or row.labels
+                    )
                     figures = shape.figures_of(self.experiment.row_of_paper(row, model))
                     pairs = zip(shape.columns, figures, strict=True)
-                    cells = tuple(self._table_cell(row, column, model, printed) for column, printed in pairs)
+                    cells = tuple(
+                        self._table_cell(row, column, model, printed) for column, printed in pairs
+                    )
                     yield ExperimentRow(labels, "measured", cells)
 
     def table_warnings(self) -> Iterator[str]:
         """Yield what has to be known of the runs that were read, each thing once, with the names of its runs."""
         by_warning: dict[str, list[str]] = {}
         for name, (columns, metrics) in self.runs_read.items():
-            for warning in run_warnings(columns, metrics, wrong=self.experiment.protocol.failures_are_wrong):
+            for warning in run_warnings(
+                columns, metrics, wrong=self.experiment.protocol.failures_are_wrong
+            ):
                 by_warning.setdefault(warning, []).append(name)
         for warning, names in by_warning.items():
-            yield warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
+            yield (
+                warning if len(names) == len(self.runs_read) else f"{warning} ({', '.join(names)})"
+            )
 
-    def _table_cell(self, row: PaperRow, column: TableColumn, model: str, printed: str) -> ExperimentCell:
+    def _table_cell(
+        self, row: PaperRow, column: TableColumn, model: str, printed: str
+    ) -> ExperimentCell:
         cell = self.experiment.cell_at(row, column)
         if cell is None:
             return ExperimentCell(paper=printed, gap=row.not_run)
         shape = self.experiment.shape
-        form, beside = row.form or column.form or shape.form, shape.beside if row.beside is None else row.beside
+        form = row.form or column.form or shape.form
+        beside = shape.beside if row.beside is None else row.beside
         try:
             found = self._cell_value(cell, cell.measure, model)
             left_out = self._cell_value(cell, cell.measure, model, as_paper=False).value
-            extra = self._cell_value(cell, beside, model).value if beside and found.value is not None else None
+            extra = (
+                self._cell_value(cell, beside, model).value
+                if beside and found.value is not None
+                else None
+            )
         except MissingCell as missing:
             return ExperimentCell(paper=printed, gap=str(missing), source=cell, model=model)
         value, (low, high) = found.value, found.interval or (None, None)
@@ -226,7 +258,9 @@ class _TableReader:
         kind = cell.measure.partition(":")[0]
         if kind in MEASURES or "." in kind:  # of the runs' verdicts
             self.measures.add(kind)
-            for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
+            for dataset, condition in product(
+                cell.datasets, filter(None, (cell.condition, cell.over))
+            ):
                 self.shown[RunKey(condition, dataset, model)] = None
 
         def printed_like_paper(figure: float) -> str:
@@ -234,7 +268,9 @@ class _TableReader:
 
         measured = printed_like_paper(value)
         if extra is not None:
-            measured = f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
+            measured = (
+                f"{measured} ({'±' if beside == 'sd' else ''}{format_as_printed(form, extra)})"
+            )
         ours = None if left_out == value else left_out
         return ExperimentCell(
             paper=printed,
@@ -257,13 +293,18 @@ class _TableReader:
         columns = {key: self._read_run(*key, as_paper=True)[0] for key in self.shown}
         return compare_conditions(columns, self.measures)
 
-    def _cell_value(self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True) -> CellMeasure:
+    def _cell_value(
+        self, cell: CellSource, measure: str, model: str, *, as_paper: bool = True
+    ) -> CellMeasure:
         """Return the measure of a cell: of one run, the mean of several, or the difference of two.
 
         `as_paper` counts failures as the paper's evaluator does; else they are left out.
         """
         sides = [
-            [self._read_run(condition, dataset, model, as_paper=as_paper) for dataset in cell.datasets]
+            [
+                self._read_run(condition, dataset, model, as_paper=as_paper)
+                for dataset in cell.datasets
+            ]
             for condition in filter(None, (cell.condition, cell.over))
         ]
         found, *others = [_mean_of_runs(measure, runs) for runs in sides]
@@ -276,7 +317,9 @@ class _TableReader:
         ends = interval_of_difference(measure, first, second) if len(cell.datasets) == 1 else None
         return CellMeasure(found.value - other.value, ends, min(found.n, other.n))
 
-    def _read_run(self, condition: str, dataset: str, model: str, *, as_paper: bool) -> tuple[RunColumns, JSON]:
+    def _read_run(
+        self, condition: str, dataset: str, model: str, *, as_paper: bool
+    ) -> tuple[RunColumns, JSON]:
         """Return the run that was planned so, and its measures; raise `MissingCell` if it can't be read."""
         name = self.names[RunKey(condition, dataset, model)]
         if isinstance(name, MissingCell):
@@ -315,7 +358,11 @@ def _mean_of_runs(measure: str, runs: Sequence[tuple[RunColumns, JSON]]) -> Cell
     values = [each.value for each in found if each.value is not None]
     if len(values) < len(found):
         return next(each for each in found if each.value is None)
-    return found[0] if len(found) == 1 else CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
+    return (
+        found[0]
+        if len(found) == 1
+        else CellMeasure(sum(values) / len(found), None, sum(each.n for each in found))
+    )
 
 
 def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Iterator[str]:
@@ -338,7 +385,8 @@ def run_warnings(columns: RunColumns, held: JSON, *, wrong: bool = False) -> Ite
     if out:
         yield f"{out:,} of {held['n']:,} results are failures or wait, and are left out"
     images = held["images"]
-    if caution := missing_images_warning(images):
+    caution = missing_images_warning(images)
+    if caution:
         yield caution
     elif left_out := left_out_in_words(images):
         yield left_out

@@ -38,7 +38,11 @@ def _check_datasets(protocol: Protocol) -> None:
     for name, part in protocol.datasets.items():
         place = f"datasets.{name}"
         for each in [name] if part.dataset else name.split(PLUS):
-            _check_name(each, place, f"a data set{'' if part.dataset else f'; say what is read: dataset = {each!r}'}")
+            _check_name(
+                each,
+                place,
+                f"a data set{'' if part.dataset else f'; say what is read: dataset = {each!r}'}",
+            )
             try:
                 find_dataset(part.dataset or each)
             except BadInput as error:
@@ -67,7 +71,9 @@ def _check_conditions(protocol: Protocol) -> None:
         for dataset in protocol.datasets:
             if name in protocol.conditions_on(dataset):
                 try:
-                    context_from({**protocol.settings_of(name, dataset), **protocol.models_of(name)})
+                    context_from(
+                        {**protocol.settings_of(name, dataset), **protocol.models_of(name)}
+                    )
                 except BadInput as error:
                     raise BadInput(f"conditions.{name}, on {dataset}: {error}") from error
 
@@ -77,7 +83,9 @@ def _check_settings(settings: JSON, field: str, graphs: Collection[str]) -> None
     for name in settings:
         if name not in SETTINGS:
             near = suggest_name(name, SETTINGS)
-            raise BadInput(f"{field}.{name}: there is no such setting; {near or 'docs/settings.md has them all'}")
+            raise BadInput(
+                f"{field}.{name}: there is no such setting; {near or 'docs/settings.md has them all'}"
+            )
         if not any(uses_setting(each, name) for each in graphs):
             raise BadInput(f"{field}.{name}: is no setting of {' or '.join(graphs)}; leave it out")
     try:
@@ -87,10 +95,13 @@ def _check_settings(settings: JSON, field: str, graphs: Collection[str]) -> None
 
 
 def _check_columns(experiment: Experiment) -> None:
-    protocol, shape = experiment.protocol, experiment.shape
+    protocol = experiment.protocol
+    shape = experiment.shape
     _check_measure("shape.measure", shape.measure)
     _check_measure("shape.beside", shape.beside)
-    _check_known("shape.asks", shape.asks, dict.fromkeys(row.model for row in shape.rows if row.model))
+    _check_known(
+        "shape.asks", shape.asks, dict.fromkeys(row.model for row in shape.rows if row.model)
+    )
     _check_known("shape.seats", shape.seats, protocol.graphs)
     _check_known("shape.seats", shape.seats.values(), SETTINGS)
     for number, column in enumerate(shape.columns):
@@ -103,7 +114,8 @@ def _check_columns(experiment: Experiment) -> None:
 
 
 def _check_rows(experiment: Experiment) -> None:
-    protocol, shape = experiment.protocol, experiment.shape
+    protocol = experiment.protocol
+    shape = experiment.shape
     parts = {column.part for column in shape.columns if column.part}
     for number, row in enumerate(shape.rows):
         place = f"shape.rows.{number}"
@@ -116,8 +128,12 @@ def _check_rows(experiment: Experiment) -> None:
         _check_measure(f"{place}.beside", row.beside or "")
         for printed in row.paper:
             if printed not in ("", "-") and not is_figure(printed):
-                raise BadInput(f"{place}.paper: {printed!r}: is no figure; give a number, or nothing for none")
-        if not row.not_run and all(experiment.cell_at(row, column) is None for column in shape.columns):
+                raise BadInput(
+                    f"{place}.paper: {printed!r}: is no figure; give a number, or nothing for none"
+                )
+        if not row.not_run and all(
+            experiment.cell_at(row, column) is None for column in shape.columns
+        ):
             raise BadInput(
                 f"{place}: {' · '.join(row.full_labels)}: fills no cell: name a condition, a measure and, if the table "
                 "has several data sets, a dataset, in the row or in a column; or say why not in `not_run`"
@@ -130,8 +146,12 @@ def _check_name(name: str, field: str, what: str) -> None:
 
 
 def _check_known(field: str, named: Iterable[str], known: Collection[str]) -> None:
-    if unknown := next((name for name in named if name and name not in known), None):
-        near = suggest_name(unknown, known) or f"name one of {', '.join(known) or 'those that it declares'}"
+    unknown = next((name for name in named if name and name not in known), None)
+    if unknown:
+        near = (
+            suggest_name(unknown, known)
+            or f"name one of {', '.join(known) or 'those that it declares'}"
+        )
         raise BadInput(f"{field}: {unknown!r}: isn't declared in this file; {near}")
 
 

@@ -43,7 +43,13 @@ from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
 from tribunal.core.calls import DEMO_NOTICE, REHEARSED, Call
 from tribunal.eval.datasets.sampling import SHUFFLED
-from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, post_row, read_exported
+from tribunal.eval.export.results import (
+    ExportedResult,
+    ExportedRun,
+    WordsOf,
+    post_row,
+    read_exported,
+)
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
 from tribunal.eval.measures.scores import MEASURES, score_rows
 from tribunal.eval.report.page import output_folder
@@ -106,7 +112,12 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> dict[Path, int]
         total_samples=seen.samples if columns.planned_count is None else columns.planned_count,
         completed_samples=seen.samples - outcomes["failure"] - outcomes["pending"],
         scores=[
-            _eval_score("correct", {name: measured.get(name) for name in MEASURES}, decided, seen.samples - decided),
+            _eval_score(
+                "correct",
+                {name: measured.get(name) for name in MEASURES},
+                decided,
+                seen.samples - decided,
+            ),
             _eval_score("outcome", outcomes, seen.samples, 0),
         ],
         metadata={"scheme": columns.scheme, "rehearsed": seen.rehearsed},
@@ -114,10 +125,14 @@ def write_log(source: ExportedRun, out: Path, words: WordsOf) -> dict[Path, int]
     log = EvalLog(
         eval=spec,
         status="success" if source.run.get("finished") else "cancelled",
-        plan=EvalPlan(steps=[EvalPlanStep(solver=spec.solver or "", params=spec.solver_args or {})]),
+        plan=EvalPlan(
+            steps=[EvalPlanStep(solver=spec.solver or "", params=spec.solver_args or {})]
+        ),
         results=results,
         stats=EvalStats(
-            started_at=spec.created, completed_at=str(source.run.get("finished") or ""), model_usage=seen.usage
+            started_at=spec.created,
+            completed_at=str(source.run.get("finished") or ""),
+            model_usage=seen.usage,
         ),
     )
     parts = max(1, math.ceil(seen.samples / SAMPLES_PER_LOG))
@@ -141,7 +156,9 @@ def _log_of_part(log: EvalLog, samples: list[EvalSample], part: int, parts: int)
         return log.model_copy(update={"samples": samples})
     of_part = f"part {part} of {parts}; the results are those of the whole run"
     metadata = {**(log.eval.metadata or {}), "part": of_part}
-    spec = log.eval.model_copy(update={"metadata": metadata, "eval_id": _part_id(log.eval.eval_id, part)})
+    spec = log.eval.model_copy(
+        update={"metadata": metadata, "eval_id": _part_id(log.eval.eval_id, part)}
+    )
     return log.model_copy(update={"eval": spec, "samples": samples})
 
 
@@ -151,10 +168,12 @@ def _part_id(eval_id: str, part: int) -> str:
 
 def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
     run = source.run
-    graph, dataset = str(run.get("graph")), str(run.get("dataset"))
+    graph = str(run.get("graph"))
+    dataset = str(run.get("dataset"))
     created = str(run.get("started") or "1970-01-01T00:00:00+00:00")
     own = hashlib.sha256(f"{source.name}\n{created}".encode()).hexdigest()[:22]
-    sampling, environment = run.get("sampling") or {}, run.get("environment") or {}
+    sampling = run.get("sampling") or {}
+    environment = run.get("environment") or {}
     by_rules = seen.rehearsed > 0
     task = f"REHEARSAL: {graph} on {dataset}" if by_rules else f"{graph} on {dataset}"
     said = f"{seen.rehearsed:,} of {seen.samples:,} results are no moderation and no measure: {REHEARSED}"
@@ -176,18 +195,28 @@ def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
         ),
         model=seen.main_model,
         model_roles={
-            seat: ModelConfig(model=models.most_common(1)[0][0]) for seat, models in sorted(seen.seats.items()) if seat
+            seat: ModelConfig(model=models.most_common(1)[0][0])
+            for seat, models in sorted(seen.seats.items())
+            if seat
         },
         config=EvalConfig(epochs=run.get("repeats") or 1, limit=sampling.get("samples")),
-        revision=EvalRevision(type="git", origin="", commit=git["commit"], dirty=not git["clean"]) if git else None,
+        revision=EvalRevision(type="git", origin="", commit=git["commit"], dirty=not git["clean"])
+        if git
+        else None,
         packages={"tribunal": str(run.get("tribunal")), **(environment.get("packages") or {})},
         metadata={"run": source.name, "run.json": run, **({"rehearsed": said} if by_rules else {})},
     )
 
 
 def _eval_score(name: str, measures: JSON, scored: int, unscored: int) -> EvalScore:
-    held = {each: EvalMetric(name=each, value=value) for each, value in measures.items() if value is not None}
-    return EvalScore(name=name, scorer=name, scored_samples=scored, unscored_samples=unscored, metrics=held)
+    held = {
+        each: EvalMetric(name=each, value=value)
+        for each, value in measures.items()
+        if value is not None
+    }
+    return EvalScore(
+        name=name, scorer=name, scored_samples=scored, unscored_samples=unscored, metrics=held
+    )
 
 
 NOT_KEPT = "(The run didn't keep the post's words; tribunal export --data lays them beside it.)"
@@ -204,14 +233,19 @@ def sample_of(exported: ExportedResult, prices: Prices | None, log_id: str) -> E
         prices: what calls cost.
         log_id: of the log that it is in.
     """
-    result, line = exported.result, exported.line
+    result = exported.result
+    line = exported.line
     calls = exported.calls
     decided = result.outcome == "verdict"
     said = str(line.get("explanation") or "")
     model = calls[-1].model if calls else ""
     answer = f"{line.get('category')}\n\n{said}" if decided else said
     reason = "content_filter" if result.outcome == "refusal" else "stop"
-    failed = EvalError(message=said, traceback="", traceback_ansi="") if result.outcome == "failure" else None
+    failed = (
+        EvalError(message=said, traceback="", traceback_ansi="")
+        if result.outcome == "failure"
+        else None
+    )
     return EvalSample(
         id=_safe_sample_id(result.post_id),
         epoch=result.repeat + 1,
@@ -223,7 +257,9 @@ def sample_of(exported: ExportedResult, prices: Prices | None, log_id: str) -> E
         metadata=_sample_metadata(exported, prices),
         model_usage=usage_of(calls, prices),
         total_time=result.seconds,
-        uuid=hashlib.sha256(f"{log_id}\n{result.post_id}\n{result.repeat}".encode()).hexdigest()[:22],
+        uuid=hashlib.sha256(f"{log_id}\n{result.post_id}\n{result.repeat}".encode()).hexdigest()[
+            :22
+        ],
         error=failed,
     )
 
@@ -256,7 +292,9 @@ def _safe_sample_id(post_id: str) -> str:
     return f"{short}-{hashlib.sha256(post_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def _sample_messages(exported: ExportedResult, calls: list[Call], answer: str) -> Iterator[ChatMessage]:
+def _sample_messages(
+    exported: ExportedResult, calls: list[Call], answer: str
+) -> Iterator[ChatMessage]:
     """Yield the post, and what each seat said of it, as far as the record has it."""
     if exported.is_rehearsed:
         yield ChatMessageSystem(content=DEMO_NOTICE)
@@ -272,29 +310,43 @@ def _sample_messages(exported: ExportedResult, calls: list[Call], answer: str) -
     for turn in exported.turns:
         found = spoken_turn(turn)
         yield _assistant_message(
-            turn.seat, found.title, "\n".join(found.words), models, stage=turn.stage, round=turn.round
+            turn.seat,
+            found.title,
+            "\n".join(found.words),
+            models,
+            stage=turn.stage,
+            round=turn.round,
         )
     yield _assistant_message("judge", exported.result.outcome.capitalize(), answer, models)
 
 
-def _assistant_message(seat: str, title: str, words: str, models: dict[str, str], **more: object) -> ChatMessage:
+def _assistant_message(
+    seat: str, title: str, words: str, models: dict[str, str], **more: object
+) -> ChatMessage:
     return ChatMessageAssistant(
-        content=f"**{title}**\n\n{words}", model=models.get(seat), source="generate", metadata={"seat": seat, **more}
+        content=f"**{title}**\n\n{words}",
+        model=models.get(seat),
+        source="generate",
+        metadata={"seat": seat, **more},
     )
 
 
 def _sample_scores(exported: ExportedResult) -> dict[str, Score]:
-    result, said = exported.result, str(exported.line.get("explanation") or "")
+    result = exported.result
+    said = str(exported.line.get("explanation") or "")
     outcome = Score(value=result.outcome, explanation=said)
     if result.outcome != "verdict":
         return {"outcome": outcome}
-    found, category = dict[str, Score](), str(exported.line.get("category"))
+    found = dict[str, Score]()
+    category = str(exported.line.get("category"))
     gold: JSON = {"gold": result.gold.name} if result.gold else {}
     if exported.is_correct is not None:
         value = CORRECT if exported.is_correct else INCORRECT
         found["correct"] = Score(value=value, answer=category, explanation=said, metadata=gold)
     if result.hateful is not None:
-        found["hateful"] = Score(value="yes" if result.hateful else "no", answer=category, explanation=said)
+        found["hateful"] = Score(
+            value="yes" if result.hateful else "no", answer=category, explanation=said
+        )
     if result.confidence is not None:
         found["confidence"] = Score(value=result.confidence, answer=category)
     return {**found, "outcome": outcome}
@@ -308,7 +360,8 @@ _METADATA = (
 
 def _sample_metadata(exported: ExportedResult, prices: Prices | None) -> JSON:
     """Return the set's own fields, and what of the result isn't said elsewhere in the sample."""
-    line, row = exported.line, post_row(exported, prices)
+    line = exported.line
+    row = post_row(exported, prices)
     return {
         **exported.result.fields,
         **{name: row.get(name) for name in _METADATA},

@@ -55,13 +55,17 @@ def parse_data_paths(values: Iterable[str]) -> tuple[Path | None, dict[str, Path
         if equals and path and not Path(value).exists():
             paths_by_set[name] = Path(path).expanduser()
         elif only_path is not None:
-            raise BadInput(f"data: {only_path} and {value}: give one path, or SET=PATH for each set")
+            raise BadInput(
+                f"data: {only_path} and {value}: give one path, or SET=PATH for each set"
+            )
         else:
             only_path = Path(value).expanduser()
     return only_path, paths_by_set
 
 
-def words_by_post(run: JSON, only_path: Path | None, paths_by_set: Mapping[str, Path], folder: Path) -> WordsOf:
+def words_by_post(
+    run: JSON, only_path: Path | None, paths_by_set: Mapping[str, Path], folder: Path
+) -> WordsOf:
     """Return a function from a post's id to its words; to None if the data set isn't given or lacks the post.
 
     Args:
@@ -74,7 +78,11 @@ def words_by_post(run: JSON, only_path: Path | None, paths_by_set: Mapping[str, 
         BadInput: the files are not those that the run was made over, or can't be read.
     """
     dataset = _open_dataset(run, only_path, paths_by_set, folder)
-    words = {} if dataset is None else {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}
+    words = (
+        {}
+        if dataset is None
+        else {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}
+    )
     return words.get
 
 
@@ -86,11 +94,19 @@ def _open_dataset(
     names = name.split(PLUS) if isinstance(name, str) else []
     data: Path | dict[str, Path] | None = only_path
     if names and all(each in paths_by_set for each in names):
-        data = {each: paths_by_set[each] for each in names} if len(names) > 1 else paths_by_set[names[0]]
+        data = (
+            {each: paths_by_set[each] for each in names}
+            if len(names) > 1
+            else paths_by_set[names[0]]
+        )
     if data is None or not names:
         return None
     spec = find_dataset(names[0]) if len(names) == 1 else None
-    split = settings.get("split") if spec is not None and settings.get("split") != spec.default else None
+    split = (
+        settings.get("split")
+        if spec is not None and settings.get("split") != spec.default
+        else None
+    )
     if spec is not None and spec.mapped and isinstance(data, Path) and data.is_dir():
         # A table's own file may have any name: take the one that the run was made over.
         candidates = (data / Path(each).name for each in settings.get("files") or ())
@@ -131,7 +147,9 @@ def export_tables() -> dict[str, tuple[ExportColumn, ...]]:
     declared = parse_toml(files(__package__).joinpath("columns.toml").read_text("utf-8"))
     key = declared.pop("key")
     return {
-        table: tuple(ExportColumn(name, kind, says) for name, (kind, says) in (key | columns).items())
+        table: tuple(
+            ExportColumn(name, kind, says) for name, (kind, says) in (key | columns).items()
+        )
         for table, columns in declared.items()
     }
 
@@ -171,7 +189,8 @@ class ExportedResult:
     @property
     def is_correct(self) -> bool | None:
         """Return whether the verdict is the gold label, folded to yes or no if one of them is; None without either."""
-        gold, result = self.result.gold, self.result
+        gold = self.result.gold
+        result = self.result
         if gold is None or result.outcome != "verdict" or result.label is None:
             return None
         if gold.scheme == result.scheme == "fine":
@@ -196,7 +215,9 @@ def rows_of_result(exported: ExportedResult, prices: Prices | None) -> Iterator[
 
 def post_row(exported: ExportedResult, prices: Prices | None) -> JSON:
     """Return the row of a post: all that stands in its line, and over it what is computed."""
-    line, result, gold = exported.line, exported.result, exported.result.gold
+    line = exported.line
+    result = exported.result
+    gold = exported.result.gold
     fault = line.get("fault") or {}
     return {
         **line,
@@ -227,8 +248,14 @@ def _call_row(call: Call, prices: Prices | None) -> JSON:
 
 
 def _turn_row(turn: Turn) -> JSON:
-    cues = dict.fromkeys([*(cue.id for cue in turn.cues), *(each.cue_id for each in turn.arguments)])
-    return {**turn.dump(), "words": "\n".join(spoken_turn(turn).words), "cues": " ".join(cues) or None}
+    cues = dict.fromkeys(
+        [*(cue.id for cue in turn.cues), *(each.cue_id for each in turn.arguments)]
+    )
+    return {
+        **turn.dump(),
+        "words": "\n".join(spoken_turn(turn).words),
+        "cues": " ".join(cues) or None,
+    }
 
 
 def _cue_rows(exported: ExportedResult) -> Iterator[JSON]:
@@ -237,7 +264,11 @@ def _cue_rows(exported: ExportedResult) -> Iterator[JSON]:
         for each in turn.arguments:
             last[each.cue_id, each.stance in _PROSECUTION] = each.stance
     for cue in exported.line.get("cues") or ():
-        yield {**cue, "prosecution": last.get((cue["id"], True)), "defence": last.get((cue["id"], False))}
+        yield {
+            **cue,
+            "prosecution": last.get((cue["id"], True)),
+            "defence": last.get((cue["id"], False)),
+        }
 
 
 def _cost_rows(exported: ExportedResult, prices: Prices | None) -> Iterator[JSON]:
@@ -282,8 +313,12 @@ def runs_to_export(folders: Sequence[Path], prices: Prices | None = None) -> lis
     for folder in folders:
         name = folder.resolve().name
         if name in found:
-            raise BadInput(f"{folder}: two runs are called {name!r}, and their rows couldn't be told apart; rename one")
-        found[name] = ExportedRun(name, folder, read_run_file(folder), prices or prices_of_run(folder))
+            raise BadInput(
+                f"{folder}: two runs are called {name!r}, and their rows couldn't be told apart; rename one"
+            )
+        found[name] = ExportedRun(
+            name, folder, read_run_file(folder), prices or prices_of_run(folder)
+        )
     return list(found.values())
 
 
@@ -301,12 +336,19 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
             exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
         except ValidationError as error:
             where = f"{source.folder / RESULTS}: line {number}"
-            raise BadInput(f"{where}: {describe_validation_error(error)}; remove the line") from error
+            raise BadInput(
+                f"{where}: {describe_validation_error(error)}; remove the line"
+            ) from error
         yield exported
 
 
 Form = Literal["parquet", "csv"]
-_KINDS: dict[Kind, ColumnKind] = {"text": "text", "whole": "integer", "number": "number", "yes/no": "flag"}
+_KINDS: dict[Kind, ColumnKind] = {
+    "text": "text",
+    "whole": "integer",
+    "number": "number",
+    "yes/no": "flag",
+}
 _MOST_FIELDS = 200
 
 
@@ -344,9 +386,14 @@ def write_frames(
             writer = TableWriter(form, {column.name: _KINDS[column.kind] for column in each}, file)
             tables[name] = stack.enter_context(closing(writer))
         for source in runs:
-            for exported in read_exported(source, words_by_post(source.run, alone, named, source.folder)):
+            for exported in read_exported(
+                source, words_by_post(source.run, alone, named, source.folder)
+            ):
                 for name, row in rows_of_result(exported, source.prices):
-                    cells = {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
+                    cells = {
+                        each.name: _cell_value(each.kind, row.get(each.name), form)
+                        for each in columns[name]
+                    }
                     tables[name].add(cells)
                     counts[paths[name]] += 1
     return counts
@@ -373,10 +420,17 @@ def _dataset_columns(runs: Sequence[ExportedRun]) -> list[ExportColumn]:
     for source in runs:
         for _, result in read_results(source.folder):
             for name, value in result.fields.items():
-                kinds.setdefault(name, set()).update([] if value is None else [_kind_of_value(value)])
+                kinds.setdefault(name, set()).update(
+                    [] if value is None else [_kind_of_value(value)]
+                )
     if len(kinds) > _MOST_FIELDS:
-        raise BadInput(f"{runs[0].folder}: its posts have {len(kinds)} fields, over the {_MOST_FIELDS} that are taken")
-    return [ExportColumn(f"{FIELD}{name}", _common_kind(each), "of the data set") for name, each in kinds.items()]
+        raise BadInput(
+            f"{runs[0].folder}: its posts have {len(kinds)} fields, over the {_MOST_FIELDS} that are taken"
+        )
+    return [
+        ExportColumn(f"{FIELD}{name}", _common_kind(each), "of the data set")
+        for name, each in kinds.items()
+    ]
 
 
 def _kind_of_value(value: Any) -> Kind:

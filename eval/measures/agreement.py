@@ -45,7 +45,9 @@ def measure_agreement(counts: Ints, complete: Bools, cluster: Ints) -> JSON:
     raters = counts.sum(axis=1)
     pairs = (counts * (counts - 1)).sum(axis=1)
     rated = complete & (raters > 1)
-    per_kappa = np.column_stack([np.ones(len(counts)), pairs / np.maximum(raters * (raters - 1), 1), counts])[rated]
+    per_kappa = np.column_stack(
+        [np.ones(len(counts)), pairs / np.maximum(raters * (raters - 1), 1), counts]
+    )[rated]
     per_alpha = np.column_stack([pairs / np.maximum(raters - 1, 1), counts]) * (raters > 1)[:, None]
     return {
         "kappa": number_or_none(_kappa_of_sums(per_kappa.sum(axis=0))),
@@ -74,13 +76,17 @@ def _alpha_of_sums(sums: Floats) -> Floats:
     return np.where(expected > 0, 1 - divide(observed, expected), np.nan)
 
 
-def _interval_over_clusters(sums: Floats, cluster: Ints, statistic: Callable[[Floats], Floats]) -> Interval:
+def _interval_over_clusters(
+    sums: Floats, cluster: Ints, statistic: Callable[[Floats], Floats]
+) -> Interval:
     if not len(sums):
         return None
     numbers, of = np.unique(cluster, return_inverse=True)
     of_cluster = np.zeros((len(numbers), sums.shape[1]))
     np.add.at(of_cluster, of, sums)
-    return bca_intervals(ClusterKinds.from_values(of_cluster), lambda drawn: {"it": statistic(drawn)})["it"]
+    return bca_intervals(
+        ClusterKinds.from_values(of_cluster), lambda drawn: {"it": statistic(drawn)}
+    )["it"]
 
 
 class RaterAgreement(Frozen):
@@ -88,7 +94,9 @@ class RaterAgreement(Frozen):
 
     pairs: int = Field(description="subjects that both rated", examples=[40])
     agreed: int = Field(description="those of them on which both said the same", examples=[36])
-    raw: float | None = Field(description="their share, from 0 to 1; none without a pair", examples=[0.9])
+    raw: float | None = Field(
+        description="their share, from 0 to 1; none without a pair", examples=[0.9]
+    )
     kappa: float | None = Field(
         description="Cohen's kappa: 1 full agreement, 0 what chance would give; none where it isn't defined: no pair, "
         "or only one label was ever given",
@@ -104,9 +112,12 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> RaterAgreement:
     Args:
         pairs: for each subject what the first and what the second rater said.
     """
-    agreed, many = sum(one == other for one, other in pairs), len(pairs)
+    agreed = sum(one == other for one, other in pairs)
+    many = len(pairs)
     labels = sorted({label for pair in pairs for label in pair})
-    kappa, low, high = None, None, None
+    kappa = None
+    low = None
+    high = None
     if len(labels) > 1:
         from statsmodels.stats.inter_rater import cohens_kappa
 
@@ -139,13 +150,19 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
     are all those that stand in every repeat.
     """
     repeats = np.unique(columns.repeat)
-    each = [score_rows(columns, np.flatnonzero(columns.repeat == repeat)) for repeat in repeats.tolist()]
+    each = [
+        score_rows(columns, np.flatnonzero(columns.repeat == repeat)) for repeat in repeats.tolist()
+    ]
     table = np.full((len(columns.ids), len(repeats)), _NOT_YET)
     table[columns.post, np.searchsorted(repeats, columns.repeat)] = columns.verdict_label
     complete: Bools = np.not_equal(table, _NOT_YET).all(axis=1)
     decided: Bools = np.greater_equal(table, 0).all(axis=1)
     labels = np.unique(table[table >= 0])
-    counts = np.stack([(table == label).sum(axis=1) for label in labels], axis=1) if len(labels) else table[:, :0] * 0
+    counts = (
+        np.stack([(table == label).sum(axis=1) for label in labels], axis=1)
+        if len(labels)
+        else table[:, :0] * 0
+    )
     flips = (table != table[:, :1]).any(axis=1)
 
     def summarise(scores: Sequence[JSON], posts: Bools, agreed: JSON) -> JSON:
@@ -153,7 +170,9 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
         rate = mean_or_none(flips[posts]) if several else None
         interval = share_interval(clusters.of_post[posts], flips[posts]) if several else None
         return {
-            **{name: _mean_std_values([measured[name] for measured in scores]) for name in MEASURES},
+            **{
+                name: _mean_std_values([measured[name] for measured in scores]) for name in MEASURES
+            },
             "posts": int(posts.sum()),
             **agreed,
             "flip_rate": rate,
@@ -163,7 +182,9 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
     return {
         "repeats": len(repeats),
         **summarise(each, decided, measure_agreement(counts, decided, clusters.of_post)),
-        "counting_errors": summarise([measured["counting_errors"] for measured in each], complete, {}),
+        "counting_errors": summarise(
+            [measured["counting_errors"] for measured in each], complete, {}
+        ),
     }
 
 
@@ -175,7 +196,9 @@ def measure_perspectives(columns: RunColumns, clusters: Clusters) -> JSON:
         which two or more did, `ratings` of them in all; `intervals` of both, which draw clusters.
     """
     number: dict[Stances, int] = {}
-    of_row = np.array([number.setdefault(row, len(number)) for row in columns.stances], dtype=np.int64)
+    of_row = np.array(
+        [number.setdefault(row, len(number)) for row in columns.stances], dtype=np.int64
+    )
     agents = sorted({agent for row in number for agent, _ in row})
     stances = sorted({stance for row in number for _, stance in row})
     counts = np.zeros((len(number), len(stances)), dtype=np.int64)
@@ -244,16 +267,20 @@ def compare_consistency(first: RunColumns, second: RunColumns) -> JSON | None:
         return None
     found: JSON = {"first": first.folder.name, "second": second.folder.name}
     for kind in KINDS:
-        one, other = _first_answers(first, kind), _first_answers(second, kind)
+        one = _first_answers(first, kind)
+        other = _first_answers(second, kind)
         pairs: list[tuple[bool, bool]] = []
         for group, mine in one.items():
             theirs = other.get(group, {})
             shared = mine.keys() & theirs.keys()
             if len(shared) > 1:
-                before, after = (len({held[post] for post in shared}) == 1 for held in (mine, theirs))
+                before, after = (
+                    len({held[post] for post in shared}) == 1 for held in (mine, theirs)
+                )
                 pairs.append((before, after))
         table = np.array(pairs, dtype=bool).reshape(-1, 2)
-        test, gaps = mcnemar(*table.T), table[:, 1].astype(float) - table[:, 0]
+        test = mcnemar(*table.T)
+        gaps = table[:, 1].astype(float) - table[:, 0]
         found[kind] = {
             "groups": test["n"],
             "first": mean_or_none(table[:, 0]),
@@ -269,13 +296,19 @@ def compare_consistency(first: RunColumns, second: RunColumns) -> JSON | None:
 
 def compare_consistency_of_all(runs: Sequence[RunColumns]) -> list[JSON]:
     """Compare every pair of runs that can be compared so."""
-    return [each for pair in combinations(runs, 2) if (each := compare_consistency(*pair)) is not None]
+    return [
+        each for pair in combinations(runs, 2) if (each := compare_consistency(*pair)) is not None
+    ]
 
 
-def _measure_groups(columns: RunColumns, groups: dict[str, list[int]], answers: Ints, *, errors: bool) -> JSON:
+def _measure_groups(
+    columns: RunColumns, groups: dict[str, list[int]], answers: Ints, *, errors: bool
+) -> JSON:
     of_post = {post: group for group, posts in groups.items() for post in posts}
     given: dict[str, dict[int, Counter[int]]] = {group: defaultdict(Counter) for group in groups}
-    for post, repeat, answer in zip(columns.post.tolist(), columns.repeat.tolist(), answers.tolist(), strict=True):
+    for post, repeat, answer in zip(
+        columns.post.tolist(), columns.repeat.tolist(), answers.tolist(), strict=True
+    ):
         if post in of_post and (errors or answer != NO_LABEL):
             given[of_post[post]][repeat][answer] += 1
     # Of each group in each repeat: its number, whether it got one verdict, its pairs, those that agree, and its flips.
@@ -292,7 +325,9 @@ def _measure_groups(columns: RunColumns, groups: dict[str, list[int]], answers: 
         if often.total() > 1
     ]
     place, one_verdict, pairs, same, flips = np.array(sittings, dtype=np.int64).reshape(-1, 5).T
-    by_group = [np.bincount(place, each) for each in (np.ones(len(place)), one_verdict, pairs, same)]
+    by_group = [
+        np.bincount(place, each) for each in (np.ones(len(place)), one_verdict, pairs, same)
+    ]
     return {
         "groups": len(np.unique(place)),
         "one_verdict": mean_or_none(one_verdict),
@@ -308,7 +343,8 @@ def _measure_groups(columns: RunColumns, groups: dict[str, list[int]], answers: 
 
 def _first_answers(columns: RunColumns, kind: str) -> dict[str, dict[str, int]]:
     """Return the answers of the first repeat by group and post, of the posts that have one."""
-    answers, held = getattr(columns, KINDS[kind]), defaultdict[str, dict[str, int]](dict)
+    answers = getattr(columns, KINDS[kind])
+    held = defaultdict[str, dict[str, int]](dict)
     for row in range(columns.row_count):
         post = int(columns.post[row])
         if columns.groups_of_posts[post] and columns.repeat[row] == 0 and answers[row] != NO_LABEL:

@@ -35,7 +35,12 @@ RISKS = (0.01, 0.05, 0.1)  # at which coverage is told
 
 
 def measure_calibration(
-    columns: RunColumns, clusters: Clusters, rows: Ints | None = None, *, points: int = POINTS, cells: int = CELLS
+    columns: RunColumns,
+    clusters: Clusters,
+    rows: Ints | None = None,
+    *,
+    points: int = POINTS,
+    cells: int = CELLS,
 ) -> JSON:
     """Measure confidence; every value is None or empty where no verdict states one, and `notes` say why.
 
@@ -51,7 +56,8 @@ def measure_calibration(
     """
     held = np.arange(columns.row_count) if rows is None else rows
     rows = held[columns.is_decided[held] & ~np.isnan(columns.confidence[held])]
-    confidence, right = columns.confidence[rows], columns.is_right[rows]
+    confidence = columns.confidence[rows]
+    right = columns.is_right[rows]
     score = np.where(columns.hateful[rows] == 1, confidence, 1 - confidence)
     hate = columns.positive[rows] == 1
     of = clusters.of_post[columns.post[rows]]
@@ -76,7 +82,9 @@ def measure_calibration(
 def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
     """Say which measures of confidence aren't defined, and why."""
     if not len(right):
-        return ["no verdict on a labelled post states a confidence, so calibration can't be measured"]
+        return [
+            "no verdict on a labelled post states a confidence, so calibration can't be measured"
+        ]
     notes = []
     if right.all() or not right.any():
         every = "right" if right.all() else "wrong"
@@ -85,7 +93,9 @@ def _undefined_in_words(right: Bools, hate: Bools, cluster: Ints) -> list[str]:
         )
     if hate.all() or not hate.any():
         every = "hate" if hate.all() else "no hate"
-        notes.append(f"the gold calls every one of these posts {every}, so AUROC of hate isn't defined")
+        notes.append(
+            f"the gold calls every one of these posts {every}, so AUROC of hate isn't defined"
+        )
     if len(np.unique(cluster)) < 2:
         notes.append("these posts are one cluster, so no interval can be given")
     return notes
@@ -99,7 +109,9 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
     posts themselves, so the coverage is optimistic; `tribunal fit` finds one that holds for others.
     """
     if not len(confidence):
-        return [{"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS]
+        return [
+            {"risk": risk, "coverage": None, "threshold": None, "interval": None} for risk in RISKS
+        ]
     curve = risk_coverage_curve(confidence, right)
     _, kinds = count_by_confidence(confidence, right, cluster, cells)
 
@@ -108,7 +120,8 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
         lost = counts[..., ::2][..., ::-1].cumsum(axis=-1)
         accepted = lost + counts[..., 1::2][..., ::-1].cumsum(axis=-1)
         return {
-            str(risk): np.where(lost <= risk * accepted + 1e-9, accepted, 0).max(axis=-1) / accepted[..., -1]
+            str(risk): np.where(lost <= risk * accepted + 1e-9, accepted, 0).max(axis=-1)
+            / accepted[..., -1]
             for risk in RISKS
         }
 
@@ -116,7 +129,8 @@ def coverage_at_risks(confidence: Floats, right: Bools, cluster: Ints, cells: in
     found = []
     for risk in RISKS:
         within = [each for each in curve if each["risk"] <= risk]
-        coverage, ends = within[-1]["coverage"] if within else 0.0, spans[str(risk)]
+        coverage = within[-1]["coverage"] if within else 0.0
+        ends = spans[str(risk)]
         found.append(
             {
                 "risk": risk,
@@ -161,10 +175,15 @@ def calibration_scores(confidence: Floats, right: Bools) -> dict[str, float | No
     """
     levels, level = np.unique(confidence, return_inverse=True)
     counts = np.bincount(2 * level + right, minlength=2 * len(levels)).astype(float)
-    return {name: number_or_none(value) for name, value in calibration_statistics(levels)(counts).items()}
+    return {
+        name: number_or_none(value)
+        for name, value in calibration_statistics(levels)(counts).items()
+    }
 
 
-def calibration_intervals(confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS) -> dict[str, Interval]:
+def calibration_intervals(
+    confidence: Floats, right: Bools, cluster: Ints, cells: int = CELLS
+) -> dict[str, Interval]:
     """Return the intervals of `ece`, `aurc`, `brier` and `auroc`, which draw clusters.
 
     The interval of `ece` is that of the true error, for both of its estimates, and lies around `ece_debiased`. It
@@ -186,7 +205,9 @@ def _auroc_interval(score: Floats, positive: Bools, cluster: Ints, cells: int) -
     if not len(score):
         return None
     _, kinds = count_by_confidence(score, positive, cluster, cells)
-    return bca_intervals(kinds, lambda counts: {"auroc": _auroc(counts[..., ::2], counts[..., 1::2])})["auroc"]
+    return bca_intervals(
+        kinds, lambda counts: {"auroc": _auroc(counts[..., ::2], counts[..., 1::2])}
+    )["auroc"]
 
 
 def _auroc(wrong: Floats, right: Floats) -> Floats:
@@ -209,14 +230,17 @@ def calibration_statistics(levels: Floats) -> Statistics:
 
     def measure_counts(counts: Floats) -> dict[str, Floats]:
         """Measure counts (…, 2 · levels)."""
-        wrong, right = counts[..., ::2], counts[..., 1::2]
+        wrong = counts[..., ::2]
+        right = counts[..., 1::2]
         of_level = wrong + right
         n = of_level.sum(axis=-1)
         gaps, error = _bin_gaps(counts, levels, bins)
         plain = np.abs(gaps).sum(axis=-1)
         found = {
             "ece": plain,
-            "ece_debiased": np.maximum(0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1)),
+            "ece_debiased": np.maximum(
+                0, 2 * plain - _mean_of_folded(np.abs(gaps), error).sum(axis=-1)
+            ),
             "aurc": divide(_sum_of_risks(wrong[..., ::-1], of_level[..., ::-1]), n),
             "brier": divide((right * (1 - levels) ** 2 + wrong * levels**2).sum(axis=-1), n),
             "auroc": _auroc(wrong, right),
@@ -235,7 +259,11 @@ def risk_coverage_curve(confidence: Floats, right: Bools) -> list[JSON]:
     accepted = np.bincount(place, minlength=len(levels)).cumsum()
     wrong = np.bincount(place, weights=~right, minlength=len(levels)).cumsum()
     return [
-        {"threshold": float(level), "coverage": float(taken / len(confidence)), "risk": float(lost / taken)}
+        {
+            "threshold": float(level),
+            "coverage": float(taken / len(confidence)),
+            "risk": float(lost / taken),
+        }
         for level, taken, lost in zip(-levels, accepted, wrong, strict=True)
     ]
 
@@ -248,7 +276,8 @@ def _bin_gaps(counts: Floats, levels: Floats, bins: Floats) -> tuple[Floats, Flo
     right = counts[..., 1::2]
     of_level = counts[..., ::2] + right
     n = of_level.sum(axis=-1, keepdims=True)
-    in_bin, hits = of_level @ bins, right @ bins
+    in_bin = of_level @ bins
+    hits = right @ bins
     gaps = divide(hits - (of_level * levels) @ bins, n)
     error = divide(np.sqrt(divide(hits * (in_bin - hits), in_bin)), n)
     return np.nan_to_num(gaps), np.nan_to_num(error)
@@ -262,7 +291,8 @@ def _ece_interval(kinds: ClusterKinds, levels: Floats, statistics: Statistics) -
     """
     if kinds.cluster_count < 2:
         return None
-    found, bins = statistics(kinds.total_values), np.eye(BINS)[_bin_numbers(levels)]
+    found = statistics(kinds.total_values)
+    bins = np.eye(BINS)[_bin_numbers(levels)]
     gaps, _ = _bin_gaps(kinds.total_values, levels, bins)
 
     def debiased_and_chance(counts: Floats) -> dict[str, Floats]:
@@ -309,7 +339,11 @@ def _mean_of_folded(mean: Floats, error: Floats) -> Floats:
     from scipy.special import erf
 
     ratio = np.where(error > 0, divide(mean, error), np.inf)
-    return np.where(error > 0, error * np.sqrt(2 / pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / np.sqrt(2)), mean)
+    return np.where(
+        error > 0,
+        error * np.sqrt(2 / pi) * np.exp(-(ratio**2) / 2) + mean * erf(ratio / np.sqrt(2)),
+        mean,
+    )
 
 
 def _sum_of_risks(wrong: Floats, of_level: Floats) -> Floats:
@@ -319,10 +353,14 @@ def _sum_of_risks(wrong: Floats, of_level: Floats) -> Floats:
     """
     from scipy.special import digamma
 
-    accepted, lost = of_level.cumsum(axis=-1), wrong.cumsum(axis=-1)
-    before, lost_before = accepted - of_level, lost - wrong
+    accepted = of_level.cumsum(axis=-1)
+    lost = wrong.cumsum(axis=-1)
+    before = accepted - of_level
+    lost_before = lost - wrong
     rate = np.where(of_level > 0, wrong / np.maximum(of_level, 1e-300), 0)
-    within = rate * of_level + (lost_before - rate * before) * (digamma(accepted + 1) - digamma(before + 1))
+    within = rate * of_level + (lost_before - rate * before) * (
+        digamma(accepted + 1) - digamma(before + 1)
+    )
     summed: Floats = within.sum(axis=-1)
     return summed
 
@@ -350,4 +388,7 @@ def calibration_map(confidence: Floats, right: Bools) -> tuple[tuple[float, floa
     # Of a run of equal shares its two ends say all.
     inner = np.zeros(len(stated), dtype=bool)
     inner[1:-1] = (shares[1:-1] == shares[:-2]) & (shares[1:-1] == shares[2:])
-    return tuple((float(at), round(float(share), 6)) for at, share in zip(stated[~inner], shares[~inner], strict=True))
+    return tuple(
+        (float(at), round(float(share), 6))
+        for at, share in zip(stated[~inner], shares[~inner], strict=True)
+    )

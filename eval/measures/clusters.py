@@ -23,7 +23,9 @@ from tribunal.eval.measures.columns import Ints, RunColumns
 from tribunal.runner.results import read_results
 from tribunal.schema import JSON
 
-GROUP, NEAR, POST = "group", "near-duplicates", "post"
+GROUP = "group"
+NEAR = "near-duplicates"
+POST = "post"
 _ROWS = 4  # bytes of a band: posts that are equal in one of the bands are compared
 
 
@@ -54,7 +56,12 @@ class Clusters:
     def as_json(self) -> JSON:
         """Return what metrics.json holds: `by`, `n`, `largest` (posts of the largest cluster), `declared`."""
         largest = int(self.cluster_sizes.max()) if self.cluster_count else 0
-        return {"by": self.by, "n": self.cluster_count, "largest": largest, "declared": self.declared}
+        return {
+            "by": self.by,
+            "n": self.cluster_count,
+            "largest": largest,
+            "declared": self.declared,
+        }
 
 
 def clusters_of(columns: RunColumns, field: str | None = None) -> Clusters:
@@ -81,7 +88,8 @@ def clusters_of(columns: RunColumns, field: str | None = None) -> Clusters:
     if field is None or field == POST:
         return Clusters(np.arange(len(columns.ids)), POST, declared=field is not None)
     known = sorted({name for _, result in read_results(columns.folder) for name in result.fields})
-    near, listed = suggest_name(field, known), ", ".join(map(make_visible, [*known, POST]))
+    near = suggest_name(field, known)
+    listed = ", ".join(map(make_visible, [*known, POST]))
     lacks = f"no post of {columns.folder} has such a field{near and f'; {near}'}"
     raise BadInput(f"cluster: {make_visible(field)}: {lacks} (there are {listed})")
 
@@ -101,7 +109,9 @@ def near_duplicates(written: Sequence[str]) -> Ints:
     if not len(held):
         return np.arange(len(written))
     table = decode_signatures([written[at] for at in held.tolist()])
-    found = np.unique(np.concatenate([_equal_band_pairs(table, band) for band in range(0, SIZE, _ROWS)]))
+    found = np.unique(
+        np.concatenate([_equal_band_pairs(table, band) for band in range(0, SIZE, _ROWS)])
+    )
     one, other = np.divmod(found, len(table))
     equal = (table[one] == table[other]).mean(axis=1)
     near = (equal - CHANCE) / (1 - CHANCE) >= ALIKE
@@ -145,4 +155,6 @@ def _field_values(columns: RunColumns, field: str) -> list[str | None]:
 def _number_values(values: Sequence[Hashable]) -> Ints:
     """Return a number for each value that occurs; each empty one has its own."""
     numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
-    return np.array([numbers[value if value else (at,)] for at, value in enumerate(values)], dtype=np.int64)
+    return np.array(
+        [numbers[value if value else (at,)] for at, value in enumerate(values)], dtype=np.int64
+    )

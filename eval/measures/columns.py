@@ -88,14 +88,20 @@ class RunColumns:
     scheme: Scheme  # fine only where both sides are, and labels can be compared as they are
     names: dict[int, str]  # what a label is called
     groups: dict[str, dict[str, Ints]]  # by_difficulty → Easy → its rows
-    groups_of_posts: list[str]  # by the number of a post: the group of posts that say the same; empty where it has none
-    signatures: list[str]  # by the number of a post: of its text (`eval.runs.likeness`); empty where it has none
+    groups_of_posts: list[
+        str
+    ]  # by the number of a post: the group of posts that say the same; empty where it has none
+    signatures: list[
+        str
+    ]  # by the number of a post: of its text (`eval.runs.likeness`); empty where it has none
     stances: list[Stances]  # of each row: which perspective said what
     rehearsed: int  # rows in which the rehearsal model took part
     unfit: int  # rows in which a model took part that had failed its exam
     images: ImagesShown
     calls_by_format: FormatCounts  # answered calls, by model, role and response format
-    calls_by_reason: ReasonCounts  # answered calls, by seat and model, and whether a reason was left empty
+    calls_by_reason: (
+        ReasonCounts  # answered calls, by seat and model, and whether a reason was left empty
+    )
     spent: UsageByModel  # what the calls took, by model
     seated: dict[str, UsageByModel]  # the same by seat, and there by model
     cached: UsageByModel  # what the answers from our own cache would have taken, by model
@@ -111,7 +117,8 @@ class RunColumns:
     @property
     def planned_count(self) -> int | None:
         """Return how many results the whole run has; None where run.json doesn't say."""
-        posts, repeats = self.run.get("n"), self.run.get("repeats", 1)
+        posts = self.run.get("n")
+        repeats = self.run.get("repeats", 1)
         return posts * repeats if isinstance(posts, int) and isinstance(repeats, int) else None
 
     @cached_property
@@ -167,7 +174,8 @@ def count_failures_as_wrong(columns: RunColumns) -> RunColumns:
     label 0 of one that is, which is one false answer more of that label. The paper excludes refusals alone (Appendix
     D.4).
     """
-    failed, wrong = columns.outcome == OUTCOMES.index("failure"), np.where(columns.positive == 1, 0, 1)
+    failed = columns.outcome == OUTCOMES.index("failure")
+    wrong = np.where(columns.positive == 1, 0, 1)
     return replace(
         columns,
         outcome=np.where(failed, OUTCOMES.index("verdict"), columns.outcome),
@@ -182,12 +190,21 @@ def read_columns(folder: Path) -> RunColumns:
     Raises:
         BadInput: the folder is no run's, or one of its files is broken.
     """
-    run, posts, shared = read_run_file(folder), dict[str, int](), dict[Stances, Stances]()
+    run = read_run_file(folder)
+    posts = dict[str, int]()
+    shared = dict[Stances, Stances]()
     numbers = {each.name: array("q") for each in fields(RunColumns) if each.type == "Ints"}
-    confidence, seconds, stances = array("d"), array("d"), list[Stances]()
-    groups: dict[str, dict[str, array[int]]] = {name: defaultdict(lambda: array("q")) for name in MEASURED_GROUPS}
-    groups_of_posts, signatures = list[str](), list[str]()
-    words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
+    confidence = array("d")
+    seconds = array("d")
+    stances = list[Stances]()
+    groups: dict[str, dict[str, array[int]]] = {
+        name: defaultdict(lambda: array("q")) for name in MEASURED_GROUPS
+    }
+    groups_of_posts = list[str]()
+    signatures = list[str]()
+    words = defaultdict[int, Counter[str]](Counter)
+    gold_names = (set[str](), set[str]())
+    is_binary = False
     rehearsed = unfit = shown_policy = 0
     cited: dict[str, ClauseCounts] = {}
     calls_by_format: FormatCounts = Counter()
@@ -196,9 +213,14 @@ def read_columns(folder: Path) -> RunColumns:
     cached: UsageByModel = {}
     seated: dict[str, UsageByModel] = defaultdict(dict)
     spared: dict[str, ShortcutSavings] = defaultdict(ShortcutSavings)
-    pictured, here, judged, shown_to, hidden_from = set[int](), set[int](), set[int](), set[int](), set[int]()
+    pictured = set[int]()
+    here = set[int]()
+    judged = set[int]()
+    shown_to = set[int]()
+    hidden_from = set[int]()
     for row, (offset, result) in enumerate(read_results(folder)):
-        post, gold = posts.setdefault(result.post_id, len(posts)), result.gold
+        post = posts.setdefault(result.post_id, len(posts))
+        gold = result.gold
         held = {"post": post, "offset": offset, **result_numbers(result)}
         for name, number in held.items():
             numbers[name].append(number)
@@ -215,7 +237,9 @@ def read_columns(folder: Path) -> RunColumns:
         shown_policy += bool(result.policy)
         for clause in result.clauses:
             counted = cited.get(clause, ClauseCounts())
-            cited[clause] = ClauseCounts(counted.verdicts + 1, counted.hateful + bool(held["hateful"] == 1))
+            cited[clause] = ClauseCounts(
+                counted.verdicts + 1, counted.hateful + bool(held["hateful"] == 1)
+            )
         calls_by_format.update(formats_of_calls(result.calls))
         calls_by_reason.update(reasons_of_calls(result.calls))
         add_calls(spent, result.calls)
@@ -224,7 +248,8 @@ def read_columns(folder: Path) -> RunColumns:
             used.setdefault(call.model, ModelUsage()).add_tokens(1, call)
         for saving in result.saved:
             spared[saving.id].add_row(row, saving.calls, saving.tokens)
-        if kept := [call.prompt_tokens + call.completion_tokens for call in result.calls if call.cached]:
+        kept = [call.prompt_tokens + call.completion_tokens for call in result.calls if call.cached]
+        if kept:
             spared[OWN_CACHE].add_row(row, len(kept), sum(kept))
         if result.has_image is not None:
             seen = ["image" in call.shown for call in result.calls if call.shown]
@@ -262,7 +287,8 @@ def read_columns(folder: Path) -> RunColumns:
         scheme="binary" if is_binary else "fine",
         names=names,
         groups={
-            name: {value: np.asarray(rows) for value, rows in sorted(held.items())} for name, held in groups.items()
+            name: {value: np.asarray(rows) for value, rows in sorted(held.items())}
+            for name, held in groups.items()
         },
         groups_of_posts=groups_of_posts,
         signatures=signatures,
@@ -270,7 +296,11 @@ def read_columns(folder: Path) -> RunColumns:
         rehearsed=rehearsed,
         unfit=unfit,
         images=ImagesShown(
-            len(pictured), len(here), len(judged), len(shown_to - hidden_from), len(shown_to & hidden_from)
+            len(pictured),
+            len(here),
+            len(judged),
+            len(shown_to - hidden_from),
+            len(shown_to & hidden_from),
         ),
         calls_by_format=calls_by_format,
         calls_by_reason=calls_by_reason,
@@ -288,7 +318,9 @@ def read_columns(folder: Path) -> RunColumns:
 
 def result_numbers(result: Result) -> dict[str, int]:
     """Return what a result is measured by, in whole numbers, as `RunColumns` has them; NO_LABEL where there is none."""
-    gold, usage, hateful = result.gold, result.usage, result.hateful
+    gold = result.gold
+    usage = result.usage
+    hateful = result.hateful
     label = result.label if result.outcome == "verdict" and result.label is not None else NO_LABEL
     return {
         "repeat": result.repeat,
@@ -296,7 +328,9 @@ def result_numbers(result: Result) -> dict[str, int]:
         "gold": NO_LABEL if gold is None else gold.label,
         "positive": NO_LABEL if gold is None else int(gold.positive),
         "label": label,
-        "hateful": NO_LABEL if label == NO_LABEL else int(label > 0 if hateful is None else hateful),
+        "hateful": NO_LABEL
+        if label == NO_LABEL
+        else int(label > 0 if hateful is None else hateful),
         "uncertain": int(result.uncertain),
         "calls": usage.calls,
         "requests": sum(call.attempts for call in result.calls if not call.cached),

@@ -31,7 +31,9 @@ ALPHA = 0.05  # the level of paired tests
 OF_CONFIDENCE = ("ece", "aurc", "brier", "auroc")
 
 
-def compare_runs(first: RunColumns, second: RunColumns, *, cluster: str | None = None) -> JSON | None:
+def compare_runs(
+    first: RunColumns, second: RunColumns, *, cluster: str | None = None
+) -> JSON | None:
     """Compare two runs over the posts that both hold.
 
     Args:
@@ -121,7 +123,10 @@ def pair_right_shares(
     rows = pair_rows(first, second, clusters)
     if not len(rows.cluster):
         return None
-    one, other = (np.bincount(side.post, side.right * _result_weights(side)).astype(float) for side in rows.sides)
+    one, other = (
+        np.bincount(side.post, side.right * _result_weights(side)).astype(float)
+        for side in rows.sides
+    )
     return (one, other), rows.cluster
 
 
@@ -144,7 +149,8 @@ def same_data(first: RunColumns, second: RunColumns) -> bool:
     """Return whether two runs are over one data set, by its name and the gold of every post that both hold."""
     if first.run.get("dataset") != second.run.get("dataset"):
         return False
-    one, other = _gold_by_post(first), _gold_by_post(second)
+    one = _gold_by_post(first)
+    other = _gold_by_post(second)
     shared = one.keys() & other.keys()
     return bool(shared) and all(one[post] == other[post] for post in shared)
 
@@ -187,44 +193,69 @@ class PairedRows(NamedTuple):
     of_two: bool  # the labels that are compared are yes and no
 
 
-def pair_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool = False) -> PairedRows:
+def pair_rows(
+    first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool = False
+) -> PairedRows:
     """Pair the decided results of two runs; with `errors` all labelled ones. `clusters` are the first run's."""
     runs = (first, second)
     of_two = not first.scheme == second.scheme == "fine"
     rows = [np.flatnonzero(each.is_labelled if errors else each.is_decided) for each in runs]
-    one, other = ({each.ids[post] for post in each.post[row]} for each, row in zip(runs, rows, strict=True))
+    one, other = (
+        {each.ids[post] for post in each.post[row]} for each, row in zip(runs, rows, strict=True)
+    )
     posts = {post: at for at, post in enumerate(sorted(one & other))}
     of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
-    cluster = np.unique([of_post[post] for post in posts], return_inverse=True)[1] if posts else np.arange(0)
+    cluster = (
+        np.unique([of_post[post] for post in posts], return_inverse=True)[1]
+        if posts
+        else np.arange(0)
+    )
     sides = []
     first_repeats = np.full((2, len(posts)), -1)
     for run, labelled, first_repeat in zip(runs, rows, first_repeats, strict=True):
         number = np.array([posts.get(post, -1) for post in run.ids], dtype=np.int64)[run.post]
         row = labelled[number[labelled] >= 0]
-        decided, truth = run.is_decided[row], (run.positive if of_two else run.gold)[row]
+        decided = run.is_decided[row]
+        truth = (run.positive if of_two else run.gold)[row]
         answer = np.where(decided, (run.hateful if of_two else run.label)[row], NO_LABEL)
         confidence = np.where(decided, run.confidence[row], np.nan)
-        side = ComparedSide(number[row], truth, answer, confidence, truth == answer, run.repeat[row])
+        side = ComparedSide(
+            number[row], truth, answer, confidence, truth == answer, run.repeat[row]
+        )
         first_repeat[side.post[side.repeat == 0]] = side.right[side.repeat == 0]
         sides.append(side)
-    return PairedRows(sides, cluster, first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1, of_two)
+    return PairedRows(
+        sides, cluster, first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1, of_two
+    )
 
 
-def _compare_rows(first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool) -> JSON:
+def _compare_rows(
+    first: RunColumns, second: RunColumns, clusters: Clusters, *, errors: bool
+) -> JSON:
     rows = pair_rows(first, second, clusters, errors=errors)
     negative = first.negative_labels | second.negative_labels
-    differences = measure_differences(rows.sides, rows.cluster, of_two=rows.of_two, negative=negative)
+    differences = measure_differences(
+        rows.sides, rows.cluster, of_two=rows.of_two, negative=negative
+    )
     p, exact = _test_accuracy(rows)
     differences["accuracy"]["p"] = p
     differences["macro_f1"]["p"] = _test_macro_f1(rows)
     independent = mcnemar(*rows.pairs)
-    return {**independent, "exact": exact, "p": p, "p_independent": independent["p"], "differences": differences}
+    return {
+        **independent,
+        "exact": exact,
+        "p": p,
+        "p_independent": independent["p"],
+        "differences": differences,
+    }
 
 
 def _right_by_cluster(side: ComparedSide, cluster: Ints) -> Floats:
     """Return how many posts of each cluster are right; a post of several results counts by their share."""
     right: Floats = side.right * _result_weights(side)
-    sums: Floats = np.bincount(cluster[side.post], right, int(cluster.max(initial=-1)) + 1).astype(float)
+    sums: Floats = np.bincount(cluster[side.post], right, int(cluster.max(initial=-1)) + 1).astype(
+        float
+    )
     return sums
 
 
@@ -239,7 +270,9 @@ def _test_accuracy(rows: PairedRows) -> tuple[float | None, bool]:
     each = [np.bincount(side.post, minlength=posts) for side in rows.sides]
     whole = lcm(*{int(many) for often in each for many in np.unique(often) if many})
     right = [np.bincount(side.post[side.right], minlength=posts) for side in rows.sides]
-    shares = [hits * (whole // np.maximum(often, 1)) for hits, often in zip(right, each, strict=True)]
+    shares = [
+        hits * (whole // np.maximum(often, 1)) for hits, often in zip(right, each, strict=True)
+    ]
     return exchange_test(np.bincount(rows.cluster, weights=shares[0] - shares[1]).astype(np.int64))
 
 
@@ -265,9 +298,13 @@ def measure_differences(
     if not len(cluster):
         return {name: {**_UNDEFINED} for name in (*MEASURES, *OF_CONFIDENCE)}
     one, other, measure = _tables_of_both(sides, cluster, of_two=of_two, negative=negative)
-    found = _differences(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure, MEASURES)
+    found = _differences(
+        ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure, MEASURES
+    )
     right = [_right_by_cluster(side, cluster) for side in sides]
-    found["accuracy"]["interval"] = difference_interval(right[1] - right[0], np.bincount(cluster).astype(float))
+    found["accuracy"]["interval"] = difference_interval(
+        right[1] - right[0], np.bincount(cluster).astype(float)
+    )
     return {**found, **_confidence_differences(sides, cluster)}
 
 
@@ -291,7 +328,11 @@ def _differences(kinds: ClusterKinds, statistics: Statistics, names: Sequence[st
 
 
 def _tables_of_both(
-    sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool, negative: frozenset[int] = frozenset({0})
+    sides: Sequence[ComparedSide],
+    cluster: Ints,
+    *,
+    of_two: bool,
+    negative: frozenset[int] = frozenset({0}),
 ) -> tuple[Floats, Floats, Statistics]:
     """Return what each cluster adds to each run's table, (cluster, cell), and a function that measures sums of that.
 
@@ -302,13 +343,17 @@ def _tables_of_both(
     shape = (len(labels), len(labels) + 1)
     tables = np.zeros((2, int(cluster.max(initial=-1)) + 1, *shape))
     for table, side in zip(tables, sides, strict=True):
-        column = np.where(side.answer == NO_LABEL, len(labels), np.searchsorted(labels, side.answer))
+        column = np.where(
+            side.answer == NO_LABEL, len(labels), np.searchsorted(labels, side.answer)
+        )
         place = (cluster[side.post], np.searchsorted(labels, side.truth), column)
         np.add.at(table, place, _result_weights(side))
 
     def measure(sums: Floats) -> dict[str, Floats]:
         """Measure sums over clusters."""
-        return measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), labels, of_two=of_two, negative=negative)
+        return measures_of_tables(
+            sums.reshape(*sums.shape[:-1], *shape), labels, of_two=of_two, negative=negative
+        )
 
     one, other = tables.reshape(*tables.shape[:2], -1)
     return one, other, measure
@@ -324,18 +369,28 @@ def _confidence_differences(sides: Sequence[ComparedSide], cluster: Ints) -> JSO
     stated = [~np.isnan(side.confidence) for side in sides]
     if not all(each.any() for each in stated):
         return dict.fromkeys(OF_CONFIDENCE, _UNDEFINED)
-    confidence = np.concatenate([side.confidence[each] for side, each in zip(sides, stated, strict=True)])
+    confidence = np.concatenate(
+        [side.confidence[each] for side, each in zip(sides, stated, strict=True)]
+    )
     right = np.concatenate([side.right[each] for side, each in zip(sides, stated, strict=True)])
-    of = np.concatenate([cluster[side.post[each]] for side, each in zip(sides, stated, strict=True)])
+    of = np.concatenate(
+        [cluster[side.post[each]] for side, each in zip(sides, stated, strict=True)]
+    )
     levels, level = group_confidences(confidence)
-    half, second = 2 * len(levels), np.arange(len(level)) >= stated[0].sum()
+    half = 2 * len(levels)
+    second = np.arange(len(level)) >= stated[0].sum()
     kinds = ClusterKinds.from_cells(of, 2 * level + right + half * second, 2 * half)
     return _differences(kinds, calibration_statistics(levels), OF_CONFIDENCE)
 
 
 def _difference_as_json(before: Floats | float, after: Floats | float, interval: Interval) -> JSON:
     gap = number_or_none(np.subtract(after, before))
-    return {"first": number_or_none(before), "second": number_or_none(after), "difference": gap, "interval": interval}
+    return {
+        "first": number_or_none(before),
+        "second": number_or_none(after),
+        "difference": gap,
+        "interval": interval,
+    }
 
 
 _UNDEFINED = _difference_as_json(np.nan, np.nan, None)

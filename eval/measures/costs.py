@@ -61,7 +61,10 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
         each["unseen_calls"] = columns.unseen_calls
     spans = mean_intervals({name: each[name] for name in SPANNED}, clusters.of_post[columns.post])
     return {
-        name: {**_summarise_values(values), **({"interval": spans[name]} if name in SPANNED else {})}
+        name: {
+            **_summarise_values(values),
+            **({"interval": spans[name]} if name in SPANNED else {}),
+        }
         for name, values in each.items()
     }
 
@@ -69,7 +72,11 @@ def measure_cost(columns: RunColumns, clusters: Clusters) -> JSON:
 def measure_group_cost(columns: RunColumns, clusters: Clusters, rows: Ints) -> JSON:
     """Return the mean calls, tokens and seconds of some results, each with its `interval`; None of no results."""
     tokens = columns.prompt_tokens[rows] + columns.completion_tokens[rows]
-    held: dict[str, Ints | Floats] = {"calls": columns.calls[rows], "tokens": tokens, "seconds": columns.seconds[rows]}
+    held: dict[str, Ints | Floats] = {
+        "calls": columns.calls[rows],
+        "tokens": tokens,
+        "seconds": columns.seconds[rows],
+    }
     return mean_costs(held, clusters.of_post[columns.post[rows]])
 
 
@@ -81,7 +88,10 @@ def mean_costs(costs: Mapping[str, Ints | Floats], cluster: Ints) -> JSON:
         cluster: of each result, the number of its cluster.
     """
     spans = mean_intervals(costs, cluster)
-    return {name: {"mean": mean_or_none(values), "interval": spans[name]} for name, values in costs.items()}
+    return {
+        name: {"mean": mean_or_none(values), "interval": spans[name]}
+        for name, values in costs.items()
+    }
 
 
 def mean_intervals(costs: Mapping[str, Ints | Floats], cluster: Ints) -> dict[str, Interval]:
@@ -113,7 +123,12 @@ def _summarise_values(values: Ints | Floats) -> JSON:
     if not len(values):
         return {"total": 0, "mean": None, "p50": None, "p95": None}
     p50, p95 = np.percentile(values, (50, 95))
-    return {"total": values.sum().item(), "mean": float(values.mean()), "p50": float(p50), "p95": float(p95)}
+    return {
+        "total": values.sum().item(),
+        "mean": float(values.mean()),
+        "p50": float(p50),
+        "p95": float(p95),
+    }
 
 
 class AskingCost(NamedTuple):
@@ -132,10 +147,14 @@ class AskingCost(NamedTuple):
     @property
     def mean_calls_and_tokens(self) -> tuple[float, ...]:
         """Return the mean of calls and of tokens over the posts."""
-        return tuple(float((sums / np.maximum(self.results, 1)).mean()) for sums in (self.calls, self.tokens))
+        return tuple(
+            float((sums / np.maximum(self.results, 1)).mean()) for sums in (self.calls, self.tokens)
+        )
 
 
-def cost_of_asking(folder: Path, ids: Sequence[str], prices: Prices | None, *, repeats: bool = True) -> AskingCost:
+def cost_of_asking(
+    folder: Path, ids: Sequence[str], prices: Prices | None, *, repeats: bool = True
+) -> AskingCost:
     """Return what asking about these posts takes. Answers from our own cache count as calls that were made.
 
     So two runs that share a cache can be compared, and what posts to come will take is told.
@@ -151,7 +170,9 @@ def cost_of_asking(folder: Path, ids: Sequence[str], prices: Prices | None, *, r
     """
     place = {post: at for at, post in enumerate(ids)}
     results = np.zeros(len(ids), dtype=np.int64)
-    calls, tokens, money = np.zeros(len(ids)), np.zeros(len(ids)), np.zeros(len(ids))
+    calls = np.zeros(len(ids))
+    tokens = np.zeros(len(ids))
+    money = np.zeros(len(ids))
     for _, result in read_results(folder):
         at = place.get(result.post_id)
         if at is None or (result.repeat and not repeats):
@@ -159,10 +180,16 @@ def cost_of_asking(folder: Path, ids: Sequence[str], prices: Prices | None, *, r
         results[at] += 1
         made = len(result.calls) or result.usage.calls
         calls[at] += made
-        tokens[at] += sum(each.prompt_tokens + each.completion_tokens for each in result.calls or (result.usage,))
-        costs = [prices.cost_of_tokens(call.model, call) if prices else None for call in result.calls]
+        tokens[at] += sum(
+            each.prompt_tokens + each.completion_tokens for each in result.calls or (result.usage,)
+        )
+        costs = [
+            prices.cost_of_tokens(call.model, call) if prices else None for call in result.calls
+        ]
         known = [cost for cost in costs if cost is not None]
-        money[at] += sum(known) if len(known) == len(costs) and bool(costs) == bool(made) else np.nan
+        money[at] += (
+            sum(known) if len(known) == len(costs) and bool(costs) == bool(made) else np.nan
+        )
     return AskingCost(results, calls, tokens, None if np.isnan(money).any() else money)
 
 
@@ -187,7 +214,8 @@ def measure_savings(columns: RunColumns, clusters: Clusters) -> JSON:
         taken = np.zeros(columns.row_count, dtype=bool)
         taken[spared.rows] = True
         tokens: float | None = spared.tokens
-        if estimated := name not in _COUNTED and not spared.tokens:
+        estimated = name not in _COUNTED and not spared.tokens
+        if estimated:
             used = _usage_of_spared_seats(columns, name).values()
             calls = sum(each.calls for each in used)
             whole = sum(each.prompt_tokens + each.completion_tokens for each in used)
@@ -225,14 +253,22 @@ def money_saved(columns: RunColumns, name: str, prices: Prices) -> float | None:
             price = prices.root.get(model)
             if price is None:
                 return None
-            found += used.cached_tokens * (price.input - (price.input if price.cached is None else price.cached)) / 1e6
+            found += (
+                used.cached_tokens
+                * (price.input - (price.input if price.cached is None else price.cached))
+                / 1e6
+            )
         return found
     of = columns.cached if name == OWN_CACHE else _usage_of_spared_seats(columns, name)
     costs = [prices.cost_of_tokens(model, used) for model, used in of.items()]
     if not costs or None in costs:
         return None
     whole = sum(cost for cost in costs if cost is not None)
-    return whole if name == OWN_CACHE else spared.calls * whole / sum(used.calls for used in of.values())
+    return (
+        whole
+        if name == OWN_CACHE
+        else spared.calls * whole / sum(used.calls for used in of.values())
+    )
 
 
 def _usage_of_spared_seats(columns: RunColumns, name: str) -> UsageByModel:
@@ -298,7 +334,9 @@ def compare_settings(
         switch = setting_difference(first, second)
         if switch is not None and share_posts(first, second):
             known = [
-                each for each in pairs if (each["first"], each["second"]) == (first.folder.name, second.folder.name)
+                each
+                for each in pairs
+                if (each["first"], each["second"]) == (first.folder.name, second.folder.name)
             ]
             # Folders of one name can't be told apart there.
             compared = known[0] if len(known) == 1 else compare_runs(first, second, cluster=cluster)
@@ -333,30 +371,50 @@ def _compare_pair(
         "cheaper_value": cheaper[1],
         "posts": len(ids),
         "rehearsed": bool(first.rehearsed or second.rehearsed),
-        **{name: _saving_as_json(dearer[2], cheaper[2], name, numbers) for name in ("calls", "tokens", "money")},
-        **{name: _loss_as_json(compared, name, turned=cheaper[0] is first) for name in ("accuracy", "recall")},
+        **{
+            name: _saving_as_json(dearer[2], cheaper[2], name, numbers)
+            for name in ("calls", "tokens", "money")
+        },
+        **{
+            name: _loss_as_json(compared, name, turned=cheaper[0] is first)
+            for name in ("accuracy", "recall")
+        },
     }
 
 
-def _saving_as_json(dearer: AskingCost, cheaper: AskingCost, name: str, cluster: Ints) -> JSON | None:
+def _saving_as_json(
+    dearer: AskingCost, cheaper: AskingCost, name: str, cluster: Ints
+) -> JSON | None:
     """Return what the second run takes less than the first, a post; None where it isn't known of both."""
-    before, after = dearer.of_each_post(name), cheaper.of_each_post(name)
+    before = dearer.of_each_post(name)
+    after = cheaper.of_each_post(name)
     if before is None or after is None:
         return None
     spared = np.bincount(cluster, before - after)
     kinds = ClusterKinds.from_values(np.stack([spared, np.bincount(cluster).astype(float)], axis=1))
     spans = bca_intervals(kinds, lambda values: {"saved": values[..., 0] / values[..., 1]})
-    whole = lcm(*{int(many) for each in (dearer, cheaper) for many in np.unique(each.results) if many})
-    p, _ = exchange_test(np.rint(spared * whole * (_FINE if name == "money" else 1)).astype(np.int64))
+    whole = lcm(
+        *{int(many) for each in (dearer, cheaper) for many in np.unique(each.results) if many}
+    )
+    p, _ = exchange_test(
+        np.rint(spared * whole * (_FINE if name == "money" else 1)).astype(np.int64)
+    )
     means = {"dearer": float(before.mean()), "cheaper": float(after.mean())}
-    return {**means, "saved": means["dearer"] - means["cheaper"], "interval": spans["saved"], "p": p}
+    return {
+        **means,
+        "saved": means["dearer"] - means["cheaper"],
+        "interval": spans["saved"],
+        "p": p,
+    }
 
 
 def _loss_as_json(compared: JSON | None, name: str, *, turned: bool) -> JSON | None:
     held = compared["differences"][name] if compared else {"difference": None}
     if held["difference"] is None:
         return None
-    gap, span = held["difference"], held["interval"]
+    gap = held["difference"]
+    span = held["interval"]
     if turned:
-        gap, span = -gap, span and [-span[1], -span[0]]
+        gap = -gap
+        span = span and [-span[1], -span[0]]
     return {"difference": gap, "interval": span, "p": held.get("p")}

@@ -83,7 +83,8 @@ def _costs_by_round(record: Record) -> dict[int | None, tuple[int, int]]:
         rounds[f"perspective:{opinion.id}"].append(0)
     for turn in record.transcript:
         rounds[turn.seat].append(turn.round)
-    calls, tokens = Counter[int | None](), Counter[int | None]()
+    calls = Counter[int | None]()
+    tokens = Counter[int | None]()
     for call in record.calls:
         left = rounds[call.seat]
         number = (left.popleft() if len(left) > 1 else left[0]) if left else None
@@ -117,8 +118,14 @@ class DebateTally:
             return
         self.cases += 1
         for number, (calls, tokens) in debate.costs.items():
-            self.costs[number] = self.costs.get(number, np.zeros(3)) + np.array([calls, tokens, 1.0])
-        tracks = {seat: [each[seat] for each in answers if seat in each] for each in answers for seat in each}
+            self.costs[number] = self.costs.get(number, np.zeros(3)) + np.array(
+                [calls, tokens, 1.0]
+            )
+        tracks = {
+            seat: [each[seat] for each in answers if seat in each]
+            for each in answers
+            for seat in each
+        }
         self.assigned |= debate.sides.keys()
         for seat, held in {**tracks, **debate.sides}.items():
             rights = [position == gold for position in held]
@@ -129,19 +136,28 @@ class DebateTally:
             self._count_stages(cluster, debate.answers, gold=gold)
             self.count(cluster, "first_majority", hit=_majority(answers[0]) == gold)
             self.count(cluster, "verdict", hit=verdict == gold)
-            self.count(cluster, "oracle", hit=any(held == gold for each in answers for held in each.values()))
+            self.count(
+                cluster,
+                "oracle",
+                hit=any(held == gold for each in answers for held in each.values()),
+            )
 
     def _count_track(self, cluster: int, group: tuple[str, ...], rights: list[bool]) -> None:
         """Count whether one seat was right at first and in the end, and how it turned between."""
-        first, last = rights[0], rights[-1]
+        first = rights[0]
+        last = rights[-1]
         self.count(cluster, *group, "first", hit=first)
         self.count(cluster, *group, "last", hit=last)
         if len(rights) > 1:
-            self.count(cluster, *group, "turned_wrong" if first else "turned_right", hit=first != last)
+            self.count(
+                cluster, *group, "turned_wrong" if first else "turned_right", hit=first != last
+            )
             if first and not all(rights):
                 self.count(cluster, *group, "back", hit=last)
 
-    def _count_stages(self, cluster: int, answers: Mapping[Stage, Mapping[str, bool]], *, gold: bool) -> None:
+    def _count_stages(
+        self, cluster: int, answers: Mapping[Stage, Mapping[str, bool]], *, gold: bool
+    ) -> None:
         """Count the answers of each stage, and how they differ from the stage before."""
         before: Mapping[str, bool] = {}
         for (number, revised), given in answers.items():
@@ -155,7 +171,9 @@ class DebateTally:
                 held = before[seat]
                 self.count(cluster, *stage, "to_wrong", hit=held == gold != answer)
                 self.count(cluster, *stage, "to_right", hit=held != gold == answer)
-                others = hateful if not held else len(before) - hateful  # seats that answered otherwise
+                others = (
+                    hateful if not held else len(before) - hateful
+                )  # seats that answered otherwise
                 if 2 * others > len(before):
                     self.count(cluster, "conformity", hit=answer != held)
                     if answer != held:
@@ -175,7 +193,8 @@ class DebateTally:
             return {"difference": None, "interval": None, "p": None}
         (one, totals), (other, _) = self.rates[before,], self.rates[after,]
         held = totals > 0
-        gaps, sizes = (other - one)[held], totals[held]
+        gaps = (other - one)[held]
+        sizes = totals[held]
         p, _ = exchange_test(gaps.astype(np.int64))
         return {
             "difference": float(gaps.sum() / sizes.sum()),
@@ -205,7 +224,8 @@ def measure_debate(columns: RunColumns, clusters: Clusters, debates: Mapping[int
     tally = DebateTally(max(1, clusters.cluster_count))
     for row, debate in debates.items():
         if columns.is_decided[row]:
-            gold, verdict = bool(columns.positive[row]), bool(columns.hateful[row] == 1)
+            gold = bool(columns.positive[row])
+            verdict = bool(columns.hateful[row] == 1)
             tally.add(debate, int(clusters.of_post[columns.post[row]]), gold=gold, verdict=verdict)
     track = ("first", "last", "turned_wrong", "turned_right", "back")
     seats = sorted({name[1] for name in tally.rates if name[0] == "seats"})
@@ -229,11 +249,21 @@ def measure_debate(columns: RunColumns, clusters: Clusters, debates: Mapping[int
             for number, again in stages
         ],
         "costs": [
-            {"round": number, "posts": int(sums[2]), "calls": sums[0] / posts, "tokens": sums[1] / posts}
-            for number, sums in sorted(tally.costs.items(), key=lambda each: (each[0] is None, each[0] or 0))
+            {
+                "round": number,
+                "posts": int(sums[2]),
+                "calls": sums[0] / posts,
+                "tokens": sums[1] / posts,
+            }
+            for number, sums in sorted(
+                tally.costs.items(), key=lambda each: (each[0] is None, each[0] or 0)
+            )
         ],
         "seats": {
-            seat: {"assigned": seat in tally.assigned, **{name: tally.rate("seats", seat, name) for name in track}}
+            seat: {
+                "assigned": seat in tally.assigned,
+                **{name: tally.rate("seats", seat, name) for name in track},
+            }
             for seat in seats[:_MOST_SEATS]
         },
     }

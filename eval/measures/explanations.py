@@ -22,12 +22,27 @@ from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Cue, Record, standing_cues
 
 CHECKS = ("explicit", "quotes", "faithful", "group", "agrees")
-HOLDS, FAILS, UNCHECKED = 1, 0, -1
+HOLDS = 1
+FAILS = 0
+UNCHECKED = -1
 _MOST_LISTED = 20  # posts that fail a check
 _HATE = ("hate speech", "hateful")
 _NEGATION = r"(?:not|no|non|never|isn['’]?t|aren['’]?t|doesn['’]?t|without)"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_GENERAL = frozenset({"people", "person", "persons", "group", "groups", "community", "members", "from", "with", "who"})
+_GENERAL = frozenset(
+    {
+        "people",
+        "person",
+        "persons",
+        "group",
+        "groups",
+        "community",
+        "members",
+        "from",
+        "with",
+        "who",
+    }
+)
 
 
 class VerdictChecks(NamedTuple):
@@ -48,13 +63,16 @@ def check_explanation(record: Record, text: str | None, policy: Policy) -> Verdi
         text: the post's text; None if it isn't known, or if the words may be in an image.
         policy: the policy of the run.
     """
-    hateful, words = bool(record.hateful), record.explanation
+    hateful = bool(record.hateful)
+    words = record.explanation
     cues = standing_cues(record.cues, record.transcript) if hateful else []
     conclusion = _stated_side(words, record.category or "", policy)
     quotes = faithful = UNCHECKED
     if text is not None:
         names = {each.casefold() for each in _names_of_policy(policy)}
-        quoted = [each for each in quotations_in(words) if each.strip() and each.casefold() not in names]
+        quoted = [
+            each for each in quotations_in(words) if each.strip() and each.casefold() not in names
+        ]
         if hateful:
             quotes = int(bool(spans_quoted(words, cues, text)))
         if quoted:
@@ -92,7 +110,9 @@ def _conclusions(policy: Policy, category: str) -> tuple[re.Pattern[str], frozen
     names = "|".join(r"[\s-]+".join(map(re.escape, name.split())) for name in ordered)
     names += "|(?-i:YES|NO)"  # the answers of a debate of views, in capitals
     pattern = rf"(?<![A-Za-z])(?P<negation>{_NEGATION}[\s-]+(?:[\w’']+[\s-]+){{0,3}}?)?(?P<name>{names})(?![A-Za-z])"
-    return re.compile(pattern, re.IGNORECASE), frozenset(name.casefold() for name in (*harmless, "no"))
+    return re.compile(pattern, re.IGNORECASE), frozenset(
+        name.casefold() for name in (*harmless, "no")
+    )
 
 
 def _spellings(policy: Policy, category: str) -> set[str]:
@@ -102,7 +122,9 @@ def _spellings(policy: Policy, category: str) -> set[str]:
 
 
 def _names_of_policy(policy: Policy) -> list[str]:
-    names = [name for each in (*policy.fine, *policy.binary) for name in _spellings(policy, each.name)]
+    names = [
+        name for each in (*policy.fine, *policy.binary) for name in _spellings(policy, each.name)
+    ]
     return [*names, *policy.protected_groups, *(each.id for each in policy.clauses), "YES", "NO"]
 
 
@@ -113,14 +135,21 @@ def _check_group(words: str, cues: Sequence[Cue], policy: Policy) -> int:
         return UNCHECKED
     protected = {each.casefold() for each in policy.protected_groups}
     folded = words.casefold()
-    return int(any(cue.characteristic.casefold() in protected and _names_group(folded, cue) for cue in named))
+    return int(
+        any(
+            cue.characteristic.casefold() in protected and _names_group(folded, cue)
+            for cue in named
+        )
+    )
 
 
 def _names_group(folded: str, cue: Cue) -> bool:
     tokens = re.findall(r"\w+", cue.target_group.casefold())
     telling = [each.removesuffix("s") for each in tokens if len(each) > 2 and each not in _GENERAL]
     whole = [cue.target_group.casefold(), cue.characteristic.casefold()]
-    return any(each and re.search(rf"(?<!\w){re.escape(each)}", folded) for each in (*whole, *telling))
+    return any(
+        each and re.search(rf"(?<!\w){re.escape(each)}", folded) for each in (*whole, *telling)
+    )
 
 
 def _check_agreement(record: Record, cues: Sequence[Cue], policy: Policy) -> int:
@@ -153,8 +182,12 @@ def measure_explanations(columns: RunColumns, clusters: Clusters, checks: Ints) 
 
     def rate(passes: Bools, applies: Bools) -> JSON:
         n = int(applies.sum())
-        hits, totals = (np.bincount(cluster, each, minlength=1) for each in (passes & applies, applies))
-        failing = dict.fromkeys(columns.ids[post] for post in columns.post[applies & ~passes].tolist())
+        hits, totals = (
+            np.bincount(cluster, each, minlength=1) for each in (passes & applies, applies)
+        )
+        failing = dict.fromkeys(
+            columns.ids[post] for post in columns.post[applies & ~passes].tolist()
+        )
         return {
             "n": n,
             "value": float(hits.sum() / n) if n else None,
@@ -165,7 +198,10 @@ def measure_explanations(columns: RunColumns, clusters: Clusters, checks: Ints) 
     applies = (checks != UNCHECKED).any(axis=1) if len(checks) else np.zeros(0, dtype=bool)
     return {
         "n": int(applies.sum()),
-        **{name: rate(checks[:, place] == HOLDS, checks[:, place] != UNCHECKED) for place, name in enumerate(CHECKS)},
+        **{
+            name: rate(checks[:, place] == HOLDS, checks[:, place] != UNCHECKED)
+            for place, name in enumerate(CHECKS)
+        },
         "all": rate((checks != FAILS).all(axis=1), applies),
         "without_quotes": measure_without_quotes(columns, clusters),
     }
@@ -178,8 +214,13 @@ def measure_without_quotes(columns: RunColumns, clusters: Clusters) -> JSON | No
     """
     if columns.run.get("dataset") != WITHOUT_QUOTES:
         return None
-    cluster, decided = clusters.of_post[columns.post], columns.has_verdict
+    cluster = clusters.of_post[columns.post]
+    decided = columns.has_verdict
     changed = decided & (columns.hateful == 0)
     n = int(decided.sum())
     hits, totals = (np.bincount(cluster, each, minlength=1) for each in (changed, decided))
-    return {"n": n, "value": float(changed.sum() / n) if n else None, "interval": rate_interval(hits, totals)}
+    return {
+        "n": n,
+        "value": float(changed.sum() / n) if n else None,
+        "interval": rate_interval(hits, totals),
+    }

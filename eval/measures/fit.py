@@ -91,7 +91,8 @@ def fit_threshold(
     rows = np.flatnonzero(columns.is_labelled & (columns.repeat == 0))
     clusters = clusters_of(columns, cluster)
     fitting = fitting_of(columns, rows, clusters)
-    settings, policy = columns.run.get("settings") or {}, columns.run.get("policy") or {}
+    settings = columns.run.get("settings") or {}
+    policy = columns.run.get("policy") or {}
     data: JSON = columns.run.get("data") or {}
     about: JSON = {
         "graph": str(columns.run.get("graph")),
@@ -114,7 +115,9 @@ def refuse_unfit_run(columns: RunColumns, called: str) -> None:
             f"and a {called} its rules would promise nothing; give a run of real models"
         )
     if not columns.is_labelled.any():
-        raise BadInput(f"{columns.folder}: 0 labelled posts: give a run over a data set with labels")
+        raise BadInput(
+            f"{columns.folder}: 0 labelled posts: give a run over a data set with labels"
+        )
 
 
 def fit_posts(
@@ -138,7 +141,8 @@ def fit_posts(
     Raises:
         BadInput: no threshold can be shown to reach the agreement, or the try can't be counted.
     """
-    posts, cluster = fitting.posts, fitting.cluster
+    posts = fitting.posts
+    cluster = fitting.cluster
     if not (posts.decided & ~np.isnan(posts.confidence)).any():
         raise BadInput(
             f"{about['fitted_from']}: no verdict on a labelled post states a confidence; run it with --threshold"
@@ -162,11 +166,13 @@ def fit_posts(
             "and the promise counts each cluster once"
         )
     stated = posts.decided & ~np.isnan(posts.confidence)
-    confidence, right = posts.confidence[stated], ~posts.wrong[stated]
+    confidence = posts.confidence[stated]
+    right = ~posts.wrong[stated]
     # All rows of a cluster are in one fold.
     numbers, first = np.unique(cluster[order], return_index=True)
     fold_of_row = (np.argsort(np.argsort(first)) % _FOLDS)[np.searchsorted(numbers, cluster)]
-    validated, calibrated = np.zeros(len(posts), dtype=bool), confidence.copy()
+    validated = np.zeros(len(posts), dtype=bool)
+    calibrated = confidence.copy()
     for fold in range(_FOLDS):
         here = fold_of_row == fold
         others = order[~here[order]]
@@ -174,11 +180,14 @@ def fit_posts(
             others_drawn = posts.take_rows(first_of_each_cluster(others, cluster))
             validated |= here & find_acceptance_rule(others_drawn, promise, error).accepts(posts)
         here = here[stated]
-        if points := calibration_map(confidence[~here], right[~here]):
+        points = calibration_map(confidence[~here], right[~here])
+        if points:
             calibrated[here] = interpolate(points, confidence[here])
     return Threshold(
         threshold=None if promise.by_verdict else found.hateful,
-        by_verdict=ByVerdict(hateful=found.hateful, harmless=found.harmless) if promise.by_verdict else None,
+        by_verdict=ByVerdict(hateful=found.hateful, harmless=found.harmless)
+        if promise.by_verdict
+        else None,
         without_confidence=found.without_confidence,
         **promise.as_json(),
         attempt=attempt,
@@ -213,7 +222,10 @@ def _hate_by_verdict(posts: LabelledPosts) -> JSON:
     signed = np.where(posts.hateful, posts.confidence, -posts.confidence)
     silent = posts.decided & ~stated
     shares = {}
-    for kind, of_kind in (("hateful", silent & posts.hateful), ("harmless", silent & ~posts.hateful)):
+    for kind, of_kind in (
+        ("hateful", silent & posts.hateful),
+        ("harmless", silent & ~posts.hateful),
+    ):
         if of_kind.any():
             shares[kind] = round((int(hate[of_kind].sum()) + 1) / (int(of_kind.sum()) + 2), 6)
     return {
@@ -224,7 +236,8 @@ def _hate_by_verdict(posts: LabelledPosts) -> JSON:
 
 def fitting_of(columns: RunColumns, rows: Ints, clusters: Clusters) -> FittingPosts:
     """Return the posts to fit on: these rows of a run, one a post."""
-    verdict, tied = columns.is_decided[rows], columns.uncertain[rows] > 0
+    verdict = columns.is_decided[rows]
+    tied = columns.uncertain[rows] > 0
     for at in np.flatnonzero(tied):  # a person sees a tied vote, however sure it is
         tied[at] = bool(read_full_line(columns.folder, int(columns.offset[rows[at]])).get("tie"))
     posts = LabelledPosts(
@@ -264,10 +277,17 @@ def _too_few_message(
     """
     decided = drawn.take_rows(drawn.decided)
     bare = int(np.isnan(decided.confidence).sum())
-    bound = min([1 - promise.agreement, *(each for each in (promise.missed_hate, promise.false_alarms) if each)])
+    bound = min(
+        [
+            1 - promise.agreement,
+            *(each for each in (promise.missed_hate, promise.false_alarms) if each),
+        ]
+    )
     kinds = len(np.unique(decided.hateful)) if promise.by_verdict else 1
     start = max(STARTS, key=lambda each: STARTS[each])
-    needed = least_posts_needed(bound, split_error(bare, len(decided) - bare, bound, error / kinds)[1] * STARTS[start])
+    needed = least_posts_needed(
+        bound, split_error(bare, len(decided) - bare, bound, error / kinds)[1] * STARTS[start]
+    )
     own = {"missed hate": promise.missed_hate, "false alarms": promise.false_alarms}
     asked = "".join(f", {name} {value:g}" for name, value in own.items() if value is not None)
     more = f"; this was fit {attempt} on these results, and each is tested more strictly than the one before"
@@ -286,8 +306,10 @@ def doubts_about_posts(columns: RunColumns, rows: Ints) -> list[str]:
         columns: the run.
         rows: the results that are fitted on, one a post.
     """
-    run, warnings = columns.run, list[str]()
-    data, sampling = run.get("data") or {}, run.get("sampling") or {}
+    run = columns.run
+    warnings = list[str]()
+    data = run.get("data") or {}
+    sampling = run.get("sampling") or {}
     texts = [columns.signatures[post] for post in columns.post[rows].tolist()]
     warnings += warn_of_recurring_texts(texts, columns.gold_label[rows].tolist())
     if "train" in str(data.get("split") or "").casefold():
@@ -300,7 +322,8 @@ def doubts_about_posts(columns: RunColumns, rows: Ints) -> list[str]:
             f"the posts were balanced ({sampling['balance']}), so the shares promised are of such a mix; posts as they "
             "come have another"
         )
-    decided, posts = int((columns.repeat == 0).sum()), run.get("n")
+    decided = int((columns.repeat == 0).sum())
+    posts = run.get("n")
     if posts and decided < posts:
         how = ": the first ones of their files" if sampling.get("order") == IN_ORDER else ""
         warnings.append(

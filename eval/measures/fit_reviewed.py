@@ -13,7 +13,12 @@ from tribunal.core.text import parse_json
 from tribunal.core.text_similarity import text_signature
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import NEAR, POST, near_duplicates
-from tribunal.eval.measures.fit import FittingPosts, clusters_as_json, fit_posts, warn_of_recurring_texts
+from tribunal.eval.measures.fit import (
+    FittingPosts,
+    clusters_as_json,
+    fit_posts,
+    warn_of_recurring_texts,
+)
 from tribunal.eval.measures.risk_control import AgreementPromise, CaseRange, LabelledPosts
 from tribunal.nodes.threshold import Threshold
 from tribunal.schema import JSON
@@ -24,7 +29,12 @@ SELECTED = (
     "(--set review_rule=all on some posts, or second opinions), or fit it on a labelled set"
 )
 # What all cases must have in common, with the option that chooses among them.
-_CHOSEN_BY = {"graph": "of-graph", "policy_sha": "policy-sha", "scheme": "since", "line_up": "since"}
+_CHOSEN_BY = {
+    "graph": "of-graph",
+    "policy_sha": "policy-sha",
+    "scheme": "since",
+    "line_up": "since",
+}
 _TIED = "the verdict is a tie"  # as the court gives the reason of a review
 
 
@@ -66,7 +76,8 @@ def fit_reviewed(
     for each in cases:
         for name, counted in kinds.items():
             counted[str(each.get(name) or "")] += 1
-    if rehearsed := sum(_is_true(each["rehearsed"]) for each in cases):
+    rehearsed = sum(_is_true(each["rehearsed"]) for each in cases)
+    if rehearsed:
         raise BadInput(
             f"{fitted_from}: the rehearsal model took part in {rehearsed} of {len(cases)} cases, and a threshold "
             "fitted to its rules would promise nothing; take cases of real models"
@@ -75,7 +86,9 @@ def fit_reviewed(
         raise BadInput(f"{fitted_from}: no reviewed cases; take a longer time")
     for name, counted in kinds.items():
         if len(counted) > 1:
-            found = ", ".join(f"{value or 'none'} ({many})" for value, many in counted.most_common(5))
+            found = ", ".join(
+                f"{value or 'none'} ({many})" for value, many in counted.most_common(5)
+            )
             raise BadInput(
                 f"{fitted_from}: the cases are of several kinds, and a threshold holds for one: {name}: {found}; "
                 f"choose with --{_CHOSEN_BY[name]}"
@@ -84,7 +97,12 @@ def fit_reviewed(
     hateful = np.array([_is_true(each["court_hateful"]) for each in cases])
     posts = LabelledPosts(
         confidence=np.array(
-            [np.nan if each["court_confidence"] in (None, "") else float(each["court_confidence"]) for each in cases]
+            [
+                np.nan
+                if each["court_confidence"] in (None, "")
+                else float(each["court_confidence"])
+                for each in cases
+            ]
         ),
         decided=verdict & np.array([each.get("reason") != _TIED for each in cases]),
         hateful=hateful,
@@ -93,7 +111,9 @@ def fit_reviewed(
     )
     texts = [text_signature(str(each.get("text") or "")) for each in cases]
     numbers = near_duplicates(texts) if by == NEAR else np.arange(len(cases))
-    fitting = FittingPosts(posts, [str(each["id"]) for each in cases], numbers, clusters_as_json(by, numbers))
+    fitting = FittingPosts(
+        posts, [str(each["id"]) for each in cases], numbers, clusters_as_json(by, numbers)
+    )
     about: JSON = {
         "graph": next(iter(kinds["graph"])),
         "scheme": next(iter(kinds["scheme"])),

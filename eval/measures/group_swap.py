@@ -57,7 +57,10 @@ def measure_group_swap(columns: RunColumns, clusters: Clusters) -> JSON | None:
     cluster = np.zeros(len(blocks), dtype=np.int64)
     cluster[block] = clusters.of_post[columns.post[rows]]
     kinds = {"all": np.ones(len(blocks), dtype=bool), "hateful": hateful, "not_hateful": ~hateful}
-    measured = {kind: _measure_blocks(shares[chosen], cluster[chosen], names) for kind, chosen in kinds.items()}
+    measured = {
+        kind: _measure_blocks(shares[chosen], cluster[chosen], names)
+        for kind, chosen in kinds.items()
+    }
     return measured if measured["all"] is not None else None
 
 
@@ -65,13 +68,16 @@ def _posts_about_one_group(columns: RunColumns) -> tuple[Ints, Ints, list[str]]:
     """Return the rows with a verdict, a template and one target; the number of each row's target; and the targets."""
     held = columns.groups[TARGETS]
     names = sorted(held, key=lambda name: (-len(held[name]), name))[:_MOST_GROUPS]
-    target, times = np.full(columns.row_count, -1), np.zeros(columns.row_count, dtype=np.int64)
+    target = np.full(columns.row_count, -1)
+    times = np.zeros(columns.row_count, dtype=np.int64)
     for rows in held.values():
         times[rows] += 1
     names.sort()
     for number, name in enumerate(names):
         target[held[name]] = number
-    in_template = np.array([bool(each) for each in columns.groups_of_posts], dtype=bool)[columns.post]
+    in_template = np.array([bool(each) for each in columns.groups_of_posts], dtype=bool)[
+        columns.post
+    ]
     chosen: Bools = (times == 1) & (target >= 0) & columns.is_decided & in_template
     return np.flatnonzero(chosen), target[chosen], names
 
@@ -79,11 +85,13 @@ def _posts_about_one_group(columns: RunColumns) -> tuple[Ints, Ints, list[str]]:
 def _measure_blocks(shares: Floats, cluster: Ints, names: list[str]) -> JSON | None:
     """Measure templates: the share of removals by template and group, nan where there is no verdict."""
     usable = (~np.isnan(shares)).sum(axis=1) > 1
-    shares, cluster = shares[usable], cluster[usable]
+    shares = shares[usable]
+    cluster = cluster[usable]
     present = np.flatnonzero((~np.isnan(shares)).any(axis=0))
     if len(shares) < 2 or len(present) < 2:
         return None
-    shares, names = shares[:, present], [names[at] for at in present]
+    shares = shares[:, present]
+    names = [names[at] for at in present]
     there = ~np.isnan(shares)
     gaps = np.where(there, shares - np.nanmean(shares, axis=1, keepdims=True), 0.0)
     q, p, p_of_groups = _exchange_within_blocks(gaps, there)
@@ -126,7 +134,9 @@ def _exchange_within_blocks(gaps: Floats, there: Bools) -> tuple[float | None, f
         return None, 1.0, [1.0] * gaps.shape[1]
 
     def statistic(sums: Floats) -> Floats:
-        q: Floats = (gaps.shape[1] - 1) * float(sizes.mean()) * (sums**2 / sizes).sum(axis=-1) / scale
+        q: Floats = (
+            (gaps.shape[1] - 1) * float(sizes.mean()) * (sums**2 / sizes).sum(axis=-1) / scale
+        )
         return q
 
     seen = gaps.sum(axis=0)
@@ -134,7 +144,8 @@ def _exchange_within_blocks(gaps: Floats, there: Bools) -> tuple[float | None, f
     for row in np.flatnonzero(gaps.any(axis=1)).tolist():  # elsewhere an exchange changes nothing
         patterns[there[row].tobytes()].append(row)
     random = np.random.default_rng(SEED)
-    reached, reached_of_groups = 0, np.zeros(gaps.shape[1])
+    reached = 0
+    reached_of_groups = np.zeros(gaps.shape[1])
     step = max(1, _AT_ONCE // gaps.size)
     for start in range(0, EXCHANGES, step):
         times = min(step, EXCHANGES - start)

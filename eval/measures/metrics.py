@@ -8,7 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from tribunal.eval.measures import rates as bootstrap
-from tribunal.eval.measures.agreement import measure_consistency, measure_perspectives, measure_repeats
+from tribunal.eval.measures.agreement import (
+    measure_consistency,
+    measure_perspectives,
+    measure_repeats,
+)
 from tribunal.eval.measures.calibration import CELLS_OF_GROUP, POINTS_OF_GROUP, measure_calibration
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import MEASURED_GROUPS, RunColumns, read_columns
@@ -66,13 +70,16 @@ def save_metrics(folder: Path, measured: JSON) -> JSON:
     """
     path = folder / METRICS
     with report_unwritten(path):
-        write_whole(path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(
+            path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
     return measured
 
 
 def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
     """Measure results that have been read; as `measure_run`."""
-    clusters, planned = clusters_of(columns, cluster), columns.planned_count
+    clusters = clusters_of(columns, cluster)
+    planned = columns.planned_count
     return {
         "graph": columns.run.get("graph"),
         "dataset": columns.run.get("dataset"),
@@ -117,7 +124,9 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
 def _measure_groups(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
     held = dict(columns.groups[name])
     if name == "by_difficulty":  # both at once, as H-VLI's own table has it
-        held[BEYOND_EASY] = np.sort(np.concatenate([held.get(each, np.arange(0)) for each in DIFFICULTIES[1:3]]))
+        held[BEYOND_EASY] = np.sort(
+            np.concatenate([held.get(each, np.arange(0)) for each in DIFFICULTIES[1:3]])
+        )
     largest = sorted(held, key=lambda value: (-len(held[value]), value))[:MOST_GROUPS]
     named = [*_ALWAYS.get(name, ()), *sorted(set(largest) - set(_ALWAYS.get(name, ())))]
     measured = {}

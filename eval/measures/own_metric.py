@@ -35,7 +35,9 @@ def load_metrics(names: Sequence[str]) -> dict[str, Metric]:
     for name in names:
         function: Any = plugin("tribunal.metrics", name, object, "--metric")
         if not callable(function):
-            raise BadInput(f"--metric {name}: is no function; give module:function, as sklearn.metrics:f1_score")
+            raise BadInput(
+                f"--metric {name}: is no function; give module:function, as sklearn.metrics:f1_score"
+            )
         metrics[name] = function
     return metrics
 
@@ -64,9 +66,13 @@ def measure_own_metrics(
     found = []
     for name, function in metrics.items():
         call = _checked(name, function)
-        pairs = [_compare(call, *pair, cluster) for pair in combinations(runs, 2) if same_data(*pair)]
+        pairs = [
+            _compare(call, *pair, cluster) for pair in combinations(runs, 2) if same_data(*pair)
+        ]
         correct_by_holm(pairs)
-        found.append({"name": name, "runs": [_measure(call, run, cluster) for run in runs], "pairs": pairs})
+        found.append(
+            {"name": name, "runs": [_measure(call, run, cluster) for run in runs], "pairs": pairs}
+        )
     return found
 
 
@@ -77,21 +83,33 @@ def _checked(name: str, function: Metric) -> Callable[[Ints, Ints], float | None
         try:
             value = float(function(gold, predicted))
         except Exception as error:  # the user's function may fail in any way
-            raise BadInput(f"--metric {name}: {type(error).__name__}: {one_line(str(error))}") from error
+            raise BadInput(
+                f"--metric {name}: {type(error).__name__}: {one_line(str(error))}"
+            ) from error
         return value if isfinite(value) else None
 
     return call
 
 
-def _measure(call: Callable[[Ints, Ints], float | None], run: RunColumns, cluster: str | None) -> JSON:
+def _measure(
+    call: Callable[[Ints, Ints], float | None], run: RunColumns, cluster: str | None
+) -> JSON:
     rows = np.flatnonzero(run.is_decided)
     of_two = run.scheme == "binary"
     gold = (run.positive if of_two else run.gold)[rows]
     answer = (run.hateful if of_two else run.label)[rows]
-    values = [call(gold[drawn], answer[drawn]) for drawn in _resamples(run, clusters_of(run, cluster), rows)]
+    values = [
+        call(gold[drawn], answer[drawn])
+        for drawn in _resamples(run, clusters_of(run, cluster), rows)
+    ]
     finite = [value for value in values if value is not None]
     interval = np.quantile(finite, [0.025, 0.975]).tolist() if finite else None
-    return {"name": run.folder.resolve().name, "n": len(rows), "value": call(gold, answer), "interval": interval}
+    return {
+        "name": run.folder.resolve().name,
+        "n": len(rows),
+        "value": call(gold, answer),
+        "interval": interval,
+    }
 
 
 def _resamples(run: RunColumns, clusters: Clusters, rows: Ints) -> Iterator[Ints]:
@@ -105,13 +123,18 @@ def _resamples(run: RunColumns, clusters: Clusters, rows: Ints) -> Iterator[Ints
 
 
 def _compare(
-    call: Callable[[Ints, Ints], float | None], first: RunColumns, second: RunColumns, cluster: str | None
+    call: Callable[[Ints, Ints], float | None],
+    first: RunColumns,
+    second: RunColumns,
+    cluster: str | None,
 ) -> JSON:
     rows = pair_rows(first, second, clusters_of(first, cluster))
     one, other = rows.sides
     gold = np.concatenate([one.truth, other.truth])
     answer = np.concatenate([one.answer, other.answer])
-    cluster_of_row = rows.cluster[np.concatenate([one.post, other.post])] if len(rows.cluster) else gold
+    cluster_of_row = (
+        rows.cluster[np.concatenate([one.post, other.post])] if len(rows.cluster) else gold
+    )
     is_of_second = np.arange(len(gold)) >= len(one.truth)
 
     def difference(is_second: Any) -> float | None:

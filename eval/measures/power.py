@@ -67,7 +67,8 @@ def plan_posts(request: PowerRequest, runs: Sequence[RunColumns] = ()) -> JSON:
     """
     from statsmodels.stats.power import normal_power_het, normal_sample_size_one_tail
 
-    gap, both = request.difference, request.paired and len(runs) == 2
+    gap = request.difference
+    both = request.paired and len(runs) == 2
     values, clusters, by = _values_of_runs(runs, request.cluster, both=both)
     low = min((float(run.is_right[run.is_decided].mean()) for run in runs), default=ACCURACY)
     low = low if request.accuracy is None else request.accuracy
@@ -77,7 +78,11 @@ def plan_posts(request: PowerRequest, runs: Sequence[RunColumns] = ()) -> JSON:
             f"detect: {100 * gap:g}: an accuracy of {low:.1%} can't rise by so much; give less, or a lower --accuracy"
         )
     if request.paired:
-        discordant = low * (1 - high) + high * (1 - low) if request.discordant is None else request.discordant
+        discordant = (
+            low * (1 - high) + high * (1 - low)
+            if request.discordant is None
+            else request.discordant
+        )
         if request.discordant is None and both:
             discordant = float((values**2).mean())
         if discordant < gap:
@@ -85,22 +90,44 @@ def plan_posts(request: PowerRequest, runs: Sequence[RunColumns] = ()) -> JSON:
                 f"discordant: {discordant:.4g}: is less than the difference of {gap:.4g}, which it includes; give a "
                 "larger share, or a smaller --detect"
             )
-        null, alternative = sqrt(discordant), sqrt(discordant - gap**2)
-        source = "as in these runs" if both else f"as if runs of {low:.1%} and {high:.1%} were wrong independently"
+        null = sqrt(discordant)
+        alternative = sqrt(discordant - gap**2)
+        source = (
+            "as in these runs"
+            if both
+            else f"as if runs of {low:.1%} and {high:.1%} were wrong independently"
+        )
         source = source if request.discordant is None else "as you stated"
-        assumptions = [f"both runs decide the same posts; only one of them is right on {discordant:.1%}: {source}"]
+        assumptions = [
+            f"both runs decide the same posts; only one of them is right on {discordant:.1%}: {source}"
+        ]
     else:
-        discordant, mean = None, (low + high) / 2
-        null, alternative = sqrt(2 * mean * (1 - mean)), sqrt(low * (1 - low) + high * (1 - high))
-        assumptions = [f"each run decides other posts, with an accuracy of {low:.1%} and {high:.1%}"]
+        discordant = None
+        mean = (low + high) / 2
+        null = sqrt(2 * mean * (1 - mean))
+        alternative = sqrt(low * (1 - low) + high * (1 - high))
+        assumptions = [
+            f"each run decides other posts, with an accuracy of {low:.1%} and {high:.1%}"
+        ]
     effect = request.design_effect
     if effect is None:
         effect = design_effect(values, clusters) if len(values) else 1.0
-        by = f"posts belong together by {by} as in these runs" if len(values) else "no clusters are known"
-    assumptions.append(f"{effect:.2f} posts tell as much as an independent one: {by or 'as you stated'}")
-    independent = float(normal_sample_size_one_tail(gap, request.power, request.alpha / 2, null, alternative))
+        by = (
+            f"posts belong together by {by} as in these runs"
+            if len(values)
+            else "no clusters are known"
+        )
+    assumptions.append(
+        f"{effect:.2f} posts tell as much as an independent one: {by or 'as you stated'}"
+    )
+    independent = float(
+        normal_sample_size_one_tail(gap, request.power, request.alpha / 2, null, alternative)
+    )
     chances = [
-        {"posts": posts, "power": float(normal_power_het(gap, posts / effect, request.alpha, null, alternative))}
+        {
+            "posts": posts,
+            "power": float(normal_power_het(gap, posts / effect, request.alpha, null, alternative)),
+        }
         for posts in request.posts
     ]
     return {
@@ -118,11 +145,14 @@ def design_effect(values: Floats, clusters: Ints) -> float:
         clusters: the number of each post's cluster.
     """
     deviations = values - values.mean()
-    sums, variance = np.bincount(clusters, deviations), float(deviations @ deviations)
+    sums = np.bincount(clusters, deviations)
+    variance = float(deviations @ deviations)
     return max(1.0, float(sums @ sums) / variance) if variance > 0 else 1.0
 
 
-def _values_of_runs(runs: Sequence[RunColumns], cluster: str | None, *, both: bool) -> tuple[Floats, Ints, str]:
+def _values_of_runs(
+    runs: Sequence[RunColumns], cluster: str | None, *, both: bool
+) -> tuple[Floats, Ints, str]:
     """Return a value for each post with its cluster, and the name of the clusters' field.
 
     For `both` runs the value is the second's share of right repeats less the first's; otherwise the first run's.
@@ -131,16 +161,26 @@ def _values_of_runs(runs: Sequence[RunColumns], cluster: str | None, *, both: bo
         return np.empty(0), np.empty(0, dtype=np.int64), ""
     for run in runs:
         if not run.is_decided.any():
-            raise BadInput(f"run: {run.folder}: no labelled post has a verdict; give a run that has some")
+            raise BadInput(
+                f"run: {run.folder}: no labelled post has a verdict; give a run that has some"
+            )
     clusters = clusters_of(runs[0], cluster)
     if both:
         shares = pair_right_shares(runs[0], runs[1], clusters)
         if shares is None:
-            raise BadInput("run: the two runs share no decided post; give two runs over one data set, or --unpaired")
+            raise BadInput(
+                "run: the two runs share no decided post; give two runs over one data set, or --unpaired"
+            )
         (first, second), numbers = shares
         if np.allclose(first, second):
-            raise BadInput("run: both runs are right on the same posts; give other runs, or --discordant")
+            raise BadInput(
+                "run: both runs are right on the same posts; give other runs, or --discordant"
+            )
         return second - first, numbers, clusters.by
     rows = np.flatnonzero(runs[0].is_decided)
     posts, numbers = np.unique(runs[0].post[rows], return_inverse=True)
-    return np.bincount(numbers, runs[0].is_right[rows]) / np.bincount(numbers), clusters.of_post[posts], clusters.by
+    return (
+        np.bincount(numbers, runs[0].is_right[rows]) / np.bincount(numbers),
+        clusters.of_post[posts],
+        clusters.by,
+    )

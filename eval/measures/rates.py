@@ -15,11 +15,15 @@ from tribunal.eval.measures.columns import Bools, Floats, Ints
 
 LEVEL = 0.95  # of every interval
 Interval = list[float] | None
-RESAMPLES, SEED = 2000, 0
-MOST_KINDS, GROUPS = 2000, 500
+RESAMPLES = 2000
+SEED = 0
+MOST_KINDS = 2000
+GROUPS = 500
 _AT_ONCE = 1_000_000  # numbers held at one time
 _NORMAL = NormalDist()
-NORMAL_QUANTILE = _NORMAL.inv_cdf((1 + LEVEL) / 2)  # bounds an interval of this level about its middle
+NORMAL_QUANTILE = _NORMAL.inv_cdf(
+    (1 + LEVEL) / 2
+)  # bounds an interval of this level about its middle
 
 # Of sums (…, values): by name one number each, nan where it isn't defined.
 Statistics = Callable[[Floats], dict[str, Floats]]
@@ -59,10 +63,13 @@ class ClusterKinds(NamedTuple):
         _, of = np.unique(cluster, return_inverse=True)
         marks = np.zeros(int(of.max(initial=-1)) + 1, dtype=np.uint64)
         np.add.at(marks, of, _random_marks(cells)[cell])
-        _, first, kind, counts = np.unique(marks, return_index=True, return_inverse=True, return_counts=True)
+        _, first, kind, counts = np.unique(
+            marks, return_index=True, return_inverse=True, return_counts=True
+        )
         place = np.full(len(marks), -1)
         if len(first) > MOST_KINDS:
-            place, counts = _random_groups(kind), np.ones(GROUPS, dtype=np.int64)
+            place = _random_groups(kind)
+            counts = np.ones(GROUPS, dtype=np.int64)
         else:
             place[first] = np.arange(len(first))
         held = place[of] >= 0
@@ -89,7 +96,9 @@ def _random_marks(n: int) -> npt.NDArray[np.uint64]:
 def _random_groups(kind: Ints) -> Ints:
     """Return the group of each cluster, at random, of equal size; the order of the clusters changes nothing."""
     groups = np.empty(len(kind), dtype=np.int64)
-    groups[np.argsort(kind, kind="stable")] = np.random.default_rng(SEED).permutation(len(kind)) % GROUPS
+    groups[np.argsort(kind, kind="stable")] = (
+        np.random.default_rng(SEED).permutation(len(kind)) % GROUPS
+    )
     return groups
 
 
@@ -100,7 +109,9 @@ def draw_resamples(kinds: ClusterKinds, statistics: Statistics) -> dict[str, Flo
     step = max(1, _AT_ONCE // max(kinds.values.shape))
     for start in range(0, RESAMPLES, step):
         size = min(step, RESAMPLES - start)
-        often = random.multinomial(kinds.cluster_count, kinds.counts / kinds.cluster_count, size=size)
+        often = random.multinomial(
+            kinds.cluster_count, kinds.counts / kinds.cluster_count, size=size
+        )
         parts.append(statistics(often.astype(float) @ kinds.values))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -145,7 +156,8 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints)
     known = ~np.isnan(without)
     skew = 0.0
     if known.any():
-        gaps, weights = np.average(without[known], weights=counts[known]) - without[known], counts[known]
+        gaps = np.average(without[known], weights=counts[known]) - without[known]
+        weights = counts[known]
         squares = float(weights @ gaps**2)
         skew = float(weights @ gaps**3) / (6 * squares**1.5) if squares else 0.0
     shares = []
@@ -155,7 +167,10 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints)
         # Beyond this the correction has no meaning: the percentile as it is.
         shares.append(_NORMAL.cdf(bias + moved / room if room > 0 else quantile))
     low, high = np.quantile(draws, shares)
-    return [min(float(low), estimate), max(float(high), estimate)]  # of few clusters it may lie beside its estimate
+    return [
+        min(float(low), estimate),
+        max(float(high), estimate),
+    ]  # of few clusters it may lie beside its estimate
 
 
 def divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:
@@ -189,7 +204,9 @@ def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> In
         among: out of which results, all hits among them; None out of all.
     """
     every = np.ones(len(cluster)) if among is None else among
-    return rate_interval(np.bincount(cluster, hits, minlength=1), np.bincount(cluster, every, minlength=1))
+    return rate_interval(
+        np.bincount(cluster, hits, minlength=1), np.bincount(cluster, every, minlength=1)
+    )
 
 
 def rate_interval(hits: Ints | Floats, totals: Ints | Floats) -> Interval:
@@ -203,8 +220,10 @@ def rate_interval(hits: Ints | Floats, totals: Ints | Floats) -> Interval:
         Its lowest and highest value; None of nothing, and where one cluster holds everything.
     """
     held = totals > 0
-    hits, totals = hits[held], totals[held]
-    n, clusters = float(totals.sum()), len(totals)
+    hits = hits[held]
+    totals = totals[held]
+    n = float(totals.sum())
+    clusters = len(totals)
     if not n:
         return None
     quantile = NORMAL_QUANTILE
@@ -213,7 +232,8 @@ def rate_interval(hits: Ints | Floats, totals: Ints | Floats) -> Interval:
             return None
         residuals: Floats = hits - float(hits.sum() / n) * totals.astype(float)
         freedom = satterthwaite_freedom(residuals, np.ones(clusters, dtype=np.int64))
-        n, quantile = n / design_effect(hits, totals), student_quantile(freedom)
+        n = n / design_effect(hits, totals)
+        quantile = student_quantile(freedom)
     return wilson_interval(float(hits.sum() / totals.sum()), n, quantile)
 
 
@@ -222,7 +242,10 @@ def wilson_interval(rate: float, n: float, quantile: float = NORMAL_QUANTILE) ->
     square = quantile * quantile
     centre = (rate + square / (2 * n)) / (1 + square / n)
     half = quantile / (1 + square / n) * sqrt(rate * (1 - rate) / n + square / (4 * n * n))
-    return [0.0 if rate == 0 else max(0.0, centre - half), 1.0 if rate == 1 else min(1.0, centre + half)]
+    return [
+        0.0 if rate == 0 else max(0.0, centre - half),
+        1.0 if rate == 1 else min(1.0, centre + half),
+    ]
 
 
 def f1_interval(hits: Ints | Floats, errors: Ints | Floats) -> Interval:
@@ -238,7 +261,8 @@ def design_effect(hits: Ints | Floats, totals: Ints | Floats) -> float:
         hits: as `rate_interval`.
         totals: as `rate_interval`, none of them 0; two or more.
     """
-    n, clusters = float(totals.sum()), len(totals)
+    n = float(totals.sum())
+    clusters = len(totals)
     rate = float(hits.sum() / n)
     if rate in (0, 1):
         return float(totals @ totals) / n
@@ -254,7 +278,8 @@ def satterthwaite_freedom(residuals: Floats, counts: Ints) -> float:
         residuals: of each kind of cluster, how far it lies from the mean.
         counts: how many clusters are of each kind; two or more in all.
     """
-    squares, fourths = float(counts @ residuals**2), float(counts @ residuals**4)
+    squares = float(counts @ residuals**2)
+    fourths = float(counts @ residuals**4)
     most = int(counts.sum()) - 1
     return min(float(most), max(1.0, squares**2 / fourths)) if fourths else float(most)
 
@@ -287,7 +312,8 @@ def exchange_test(differences: Ints) -> tuple[float, bool]:
     if len(informative) < 2:
         return 1.0, True
     divisor = gcd(*np.unique(informative).tolist())
-    informative, seen = informative // divisor, seen // divisor
+    informative = informative // divisor
+    seen = seen // divisor
     whole = int(informative.sum())
     if whole > _COUNTED:
         return erfc(seen / sqrt(2 * float((informative.astype(float) ** 2).sum()))), False
@@ -311,7 +337,8 @@ def randomisation_test(one: Floats, other: Floats, statistic: Callable[[Floats],
         statistic: of sums (…, value), a number each.
     """
     differ = (one != other).any(axis=1)
-    first, second = one.sum(axis=0), other.sum(axis=0)
+    first = one.sum(axis=0)
+    second = other.sum(axis=0)
 
     def gap(one: Floats, other: Floats) -> Floats:
         return np.abs(np.nan_to_num(statistic(one)) - np.nan_to_num(statistic(other)))
@@ -321,9 +348,12 @@ def randomisation_test(one: Floats, other: Floats, statistic: Callable[[Floats],
         return 1.0
     kinds = ClusterKinds.from_values((other - one)[differ])
     random = np.random.default_rng(SEED)
-    step, reached = max(1, _AT_ONCE // max(kinds.values.shape)), 0
+    step = max(1, _AT_ONCE // max(kinds.values.shape))
+    reached = 0
     for start in range(0, EXCHANGES, step):
-        exchanged = random.binomial(kinds.counts, 0.5, size=(min(step, EXCHANGES - start), len(kinds.counts)))
+        exchanged = random.binomial(
+            kinds.counts, 0.5, size=(min(step, EXCHANGES - start), len(kinds.counts))
+        )
         moved = exchanged.astype(float) @ kinds.values
         reached += int((gap(first + moved, second - moved) >= seen - 1e-12).sum())
     return (reached + 1) / (EXCHANGES + 1)
@@ -342,12 +372,14 @@ def difference_interval(differences: Floats, sizes: Floats) -> Interval:
     Returns:
         None where there is but one cluster, unless it is a single post.
     """
-    clusters, n = len(sizes), float(sizes.sum())
+    clusters = len(sizes)
+    n = float(sizes.sum())
     if not n or (clusters == 1 and n > 1):
         return None
     quantile = student_quantile(clusters - 1) if clusters < n else NORMAL_QUANTILE
     size = float(sizes @ sizes) / n
-    differences, sizes = np.append(differences, [size, -size]), np.append(sizes, [size, size])
+    differences = np.append(differences, [size, -size])
+    sizes = np.append(sizes, [size, size])
     n = float(sizes.sum())
     middle = float(differences.sum()) / n
     half = quantile * sqrt(float(((differences - middle * sizes) ** 2).sum())) / n

@@ -10,7 +10,12 @@ from tribunal.eval.datasets.audits import record_of_line
 from tribunal.eval.measures.clusters import Clusters
 from tribunal.eval.measures.columns import RunColumns
 from tribunal.eval.measures.debate import Debate, measure_debate, read_debate
-from tribunal.eval.measures.explanations import CHECKS, UNCHECKED, check_explanation, measure_explanations
+from tribunal.eval.measures.explanations import (
+    CHECKS,
+    UNCHECKED,
+    check_explanation,
+    measure_explanations,
+)
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
 from tribunal.runner.results import read_lines
 from tribunal.schema import JSON
@@ -46,7 +51,8 @@ def measure_records(columns: RunColumns, clusters: Clusters) -> JSON:
 
 def policy_of_run(run: JSON) -> Policy | None:
     """Return the policy of a run as run.json keeps it; of an older run the shipped one of its name and hash."""
-    kept, told = (run.get("texts") or {}).get("policy"), run.get("policy")
+    kept = (run.get("texts") or {}).get("policy")
+    told = run.get("policy")
     try:
         if isinstance(kept, str):
             return parse_policy(kept)

@@ -87,7 +87,9 @@ class AgreementPromise:
         """Check that every value is a share."""
         for name, value in self.as_json().items():
             if not 0 < value < 1:
-                raise BadInput(f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.9")
+                raise BadInput(
+                    f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.9"
+                )
 
     def as_json(self) -> JSON:
         """Return what is promised, by the names of the options."""
@@ -112,7 +114,9 @@ class AcceptanceRule(NamedTuple):
 
     def __bool__(self) -> bool:
         """Return whether any verdict is accepted."""
-        return self.hateful is not None or self.harmless is not None or bool(self.without_confidence)
+        return (
+            self.hateful is not None or self.harmless is not None or bool(self.without_confidence)
+        )
 
     def accepts(self, posts: LabelledPosts) -> Bools:
         """Return, for each post, whether its verdict is accepted."""
@@ -120,10 +124,14 @@ class AcceptanceRule(NamedTuple):
         bare_high, bare_low = (kind in self.without_confidence for kind in KINDS)
         stated = ~np.isnan(posts.confidence)
         enough = np.where(stated, posts.confidence, -1.0) >= np.where(posts.hateful, high, low)
-        return posts.decided & np.where(stated, enough, np.where(posts.hateful, bare_high, bare_low))
+        return posts.decided & np.where(
+            stated, enough, np.where(posts.hateful, bare_high, bare_low)
+        )
 
 
-def find_acceptance_rule(posts: LabelledPosts, promise: AgreementPromise, error: float) -> AcceptanceRule:
+def find_acceptance_rule(
+    posts: LabelledPosts, promise: AgreementPromise, error: float
+) -> AcceptanceRule:
     """Return the rule that accepts most, by posts that are independent of each other.
 
     Args:
@@ -132,10 +140,17 @@ def find_acceptance_rule(posts: LabelledPosts, promise: AgreementPromise, error:
         error: the chance of accepting anything for which the promise doesn't hold, at most.
     """
     if not promise.by_verdict:
-        threshold, bare = _fit_group(posts.take_rows(posts.decided), {"wrong": 1 - promise.agreement}, error)
+        threshold, bare = _fit_group(
+            posts.take_rows(posts.decided), {"wrong": 1 - promise.agreement}, error
+        )
         return AcceptanceRule(threshold, threshold, KINDS if bare else ())
-    groups = {kind: posts.take_rows(posts.decided & np.equal(posts.hateful, kind == "hateful")) for kind in KINDS}
-    parts = max(1, sum(len(group) > 0 for group in groups.values()))  # how many each has is no label
+    groups = {
+        kind: posts.take_rows(posts.decided & np.equal(posts.hateful, kind == "hateful"))
+        for kind in KINDS
+    }
+    parts = max(
+        1, sum(len(group) > 0 for group in groups.values())
+    )  # how many each has is no label
     own = {"harmless": promise.missed_hate, "hateful": promise.false_alarms}
     found: dict[Kind, tuple[float | None, bool]] = {}
     for kind, group in groups.items():
@@ -163,7 +178,9 @@ def split_error(bare: int, stated: int, bound: float, error: float) -> tuple[flo
     return (error * _BARE, error * (1 - _BARE)) if tested else (0.0, error)
 
 
-def _fit_group(posts: LabelledPosts, bounds: Mapping[str, float], error: float) -> tuple[float | None, bool]:
+def _fit_group(
+    posts: LabelledPosts, bounds: Mapping[str, float], error: float
+) -> tuple[float | None, bool]:
     """Return the lowest threshold of a group, and whether verdicts without a confidence are accepted.
 
     Args:
@@ -172,15 +189,19 @@ def _fit_group(posts: LabelledPosts, bounds: Mapping[str, float], error: float) 
         error: what may be spent.
     """
     stated = ~np.isnan(posts.confidence)
-    confidence, many = posts.confidence[stated], int((~stated).sum())
+    confidence = posts.confidence[stated]
+    many = int((~stated).sum())
     for_bare, for_grid = split_error(many, len(confidence), min(bounds.values()), error)
     reach = _count_reaching(confidence)
     # Each of several promises must be shown, so the largest p-value is theirs together.
-    p_bare, p = 0.0, np.zeros(len(GRID))
+    p_bare = 0.0
+    p = np.zeros(len(GRID))
     for name, bound in bounds.items():
         wrong: Bools = getattr(posts, name)
         p_bare = max(p_bare, float(binomial_p_values(np.array(many), wrong[~stated].sum(), bound)))
-        p = np.maximum(p, binomial_p_values(reach, _count_reaching(confidence[wrong[stated]]), bound))
+        p = np.maximum(
+            p, binomial_p_values(reach, _count_reaching(confidence[wrong[stated]]), bound)
+        )
     bare = for_bare > 0 and p_bare <= for_bare
     shown = _fallback_test(p, _PARTS * (error if bare else for_grid))
     if not shown.any():
@@ -194,7 +215,8 @@ def _fallback_test(p: Floats, errors: Floats) -> Bools:
 
     Each adds its own error to what the rejected one before it had.
     """
-    held, rejected = 0.0, np.zeros(len(p), dtype=bool)
+    held = 0.0
+    rejected = np.zeros(len(p), dtype=bool)
     for at in range(len(p)):
         held += errors[at]
         rejected[at] = held > 0 and p[at] <= held

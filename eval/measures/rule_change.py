@@ -22,8 +22,12 @@ from tribunal.runner.results import Result, read_results
 from tribunal.schema import JSON
 from tribunal.settings.names import POLICIES
 
-CHANGES, CLAUSE = "changes", "clause"  # the fields of a data set that say which verdicts should change
-GOLD, CITED = "gold", "cited"
+CHANGES, CLAUSE = (
+    "changes",
+    "clause",
+)  # the fields of a data set that say which verdicts should change
+GOLD = "gold"
+CITED = "cited"
 _UNTOLD = (
     "name",
     "source",
@@ -62,7 +66,9 @@ def compare_policies(first: Policy, second: Policy) -> ClauseChanges:
     return ClauseChanges(
         added=frozenset(after.keys() - before.keys()),
         removed=frozenset(before.keys() - after.keys()),
-        reworded=frozenset(clause for clause in before.keys() & after.keys() if before[clause] != after[clause]),
+        reworded=frozenset(
+            clause for clause in before.keys() & after.keys() if before[clause] != after[clause]
+        ),
         elsewhere=tuple(name for name in parts if getattr(first, name) != getattr(second, name)),
     )
 
@@ -73,7 +79,9 @@ def compare_rule_changes(runs: Sequence[RunColumns], *, cluster: str | None = No
     return [each for each in found if each is not None]
 
 
-def measure_rule_change(first: RunColumns, second: RunColumns, *, cluster: str | None = None) -> JSON | None:
+def measure_rule_change(
+    first: RunColumns, second: RunColumns, *, cluster: str | None = None
+) -> JSON | None:
     """Return which verdicts a change of the policy should have changed, and which did change.
 
     Which should is told by the first of these that is there: the posts' field `changes` (yes or no); gold labels that
@@ -92,7 +100,8 @@ def measure_rule_change(first: RunColumns, second: RunColumns, *, cluster: str |
         the rates `should` and `should_not`, each with the share of verdicts that changed; their `difference`; and the
         posts that are `stuck` or changed `beside` the rule.
     """
-    old, new = policy_of_run(first.run), policy_of_run(second.run)
+    old = policy_of_run(first.run)
+    new = policy_of_run(second.run)
     if old is None or new is None or old.sha == new.sha:
         return None
     if first.run.get("dataset") != second.run.get("dataset"):
@@ -105,18 +114,27 @@ def measure_rule_change(first: RunColumns, second: RunColumns, *, cluster: str |
         return None
     by = _told_by(pairs, differing)
     clusters = clusters_of(first, cluster)
-    rows: list[tuple[str, bool, bool]] = []  # the post, whether it should change, and whether it did
+    rows: list[
+        tuple[str, bool, bool]
+    ] = []  # the post, whether it should change, and whether it did
     for post, (before, after) in pairs.items():
         should = _should_change(before, after, by, differing)
         if should is not None:
             same_scheme = before.scheme == after.scheme
-            did = before.category != after.category if same_scheme else before.hateful != after.hateful
+            did = (
+                before.category != after.category
+                if same_scheme
+                else before.hateful != after.hateful
+            )
             rows.append((post, should, did))
     return {
         "first": first.folder.name,
         "second": second.folder.name,
         "rehearsed": bool(first.rehearsed or second.rehearsed),
-        **{name: sorted(getattr(differing, name)) for name in ("added", "removed", "reworded", "elsewhere")},
+        **{
+            name: sorted(getattr(differing, name))
+            for name in ("added", "removed", "reworded", "elsewhere")
+        },
         "one_clause": len(differing.clauses) == 1 and not differing.elsewhere,
         "clauses_shown": _shows_clauses(first.run) and _shows_clauses(second.run),
         "by": by,
@@ -137,7 +155,11 @@ def _shows_clauses(run: JSON) -> bool:
 def _paired_verdicts(first: RunColumns, second: RunColumns) -> dict[str, tuple[Result, Result]]:
     """Return the verdicts on each post that both runs decided in their first repeat."""
     one, other = (
-        {each.post_id: each for _, each in read_results(run.folder) if not each.repeat and each.outcome == "verdict"}
+        {
+            each.post_id: each
+            for _, each in read_results(run.folder)
+            if not each.repeat and each.outcome == "verdict"
+        }
         for run in (first, second)
     )
     return {post: (one[post], other[post]) for post in one if post in other}
@@ -148,14 +170,20 @@ def _told_by(pairs: dict[str, tuple[Result, Result]], differing: ClauseChanges) 
     known = differing.removed | differing.reworded
     there = {
         CHANGES: any(before.fields.get(CHANGES) not in (None, "") for before, _ in pairs.values()),
-        GOLD: any(before.gold != after.gold for before, after in pairs.values() if before.gold and after.gold),
+        GOLD: any(
+            before.gold != after.gold
+            for before, after in pairs.values()
+            if before.gold and after.gold
+        ),
         CLAUSE: any(before.fields.get(CLAUSE) not in (None, "") for before, _ in pairs.values()),
         CITED: any(known.intersection(before.clauses) for before, _ in pairs.values()),
     }
     return next((name for name, is_there in there.items() if is_there), None)
 
 
-def _should_change(before: Result, after: Result, by: str | None, differing: ClauseChanges) -> bool | None:
+def _should_change(
+    before: Result, after: Result, by: str | None, differing: ClauseChanges
+) -> bool | None:
     """Return whether a verdict should change; None if nothing tells."""
     if by == CHANGES:
         told = str(before.fields.get(CHANGES)).strip().casefold()
@@ -174,11 +202,17 @@ def _all_differ(clauses: Iterable[str], differing: ClauseChanges) -> bool:
     return bool(named) and named <= differing.clauses
 
 
-def _measure_rows(rows: Sequence[tuple[str, bool, bool]], first: RunColumns, clusters: Clusters) -> JSON:
+def _measure_rows(
+    rows: Sequence[tuple[str, bool, bool]], first: RunColumns, clusters: Clusters
+) -> JSON:
     """Return the shares of verdicts that changed among those that should and should not, and their difference."""
     of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
-    numbers = {number: at for at, number in enumerate(dict.fromkeys(of_post[post] for post, _, _ in rows))}
-    sums = np.zeros((len(numbers), 4))  # of each cluster: changed and all that should, changed and all that should not
+    numbers = {
+        number: at for at, number in enumerate(dict.fromkeys(of_post[post] for post, _, _ in rows))
+    }
+    sums = np.zeros(
+        (len(numbers), 4)
+    )  # of each cluster: changed and all that should, changed and all that should not
     for post, should, did in rows:
         sums[numbers[of_post[post]], 0 if should else 2] += did
         sums[numbers[of_post[post]], 1 if should else 3] += 1
@@ -188,7 +222,8 @@ def _measure_rows(rows: Sequence[tuple[str, bool, bool]], first: RunColumns, clu
 
     measured: JSON = {}
     for name, at in (("should", 0), ("should_not", 2)):
-        hits, totals = sums[:, at], sums[:, at + 1]
+        hits = sums[:, at]
+        totals = sums[:, at + 1]
         n = int(totals.sum())
         value = float(hits.sum() / n) if n else None
         measured[name] = {"n": n, "value": value, "interval": rate_interval(hits, totals)}

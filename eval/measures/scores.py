@@ -40,12 +40,23 @@ from tribunal.eval.measures.rates import (
 )
 from tribunal.schema import JSON
 
-MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1", "cohen_kappa", "mcc")
+MEASURES = (
+    "accuracy",
+    "macro_f1",
+    "weighted_f1",
+    "precision",
+    "recall",
+    "f1",
+    "cohen_kappa",
+    "mcc",
+)
 _FROM_MINUS_1 = ("cohen_kappa", "mcc")  # measures from −1 to 1; all others are from 0 to 1
 WITHOUT_VERDICT = {"refusals": "refusal", "failures": "failure", "pending": "pending"}
 
 
-def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters | None = None) -> JSON:
+def score_rows(
+    columns: RunColumns, rows: Ints | None = None, clusters: Clusters | None = None
+) -> JSON:
     """Score these rows, or all: the headline's measures, and beside them those that count errors.
 
     Fractions; None where a measure isn't defined: of no posts, precision where nothing was called positive, recall
@@ -58,26 +69,38 @@ def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters
     kappa and correlation where only one label occurs.
     """
     return _score_with_errors(
-        columns, lambda each: _score_answers(columns, each, columns.verdict_label[each], clusters), rows
+        columns,
+        lambda each: _score_answers(columns, each, columns.verdict_label[each], clusters),
+        rows,
     )
 
 
-def _score_with_errors(columns: RunColumns, score: Callable[[Ints], JSON], rows: Ints | None = None) -> JSON:
+def _score_with_errors(
+    columns: RunColumns, score: Callable[[Ints], JSON], rows: Ints | None = None
+) -> JSON:
     """Return the scores of the decided ones among these rows, or all, and under `counting_errors` of the labelled."""
     held = np.arange(columns.row_count) if rows is None else rows
-    headline, counting = (score(held[chosen[held]]) for chosen in (columns.is_decided, columns.is_labelled))
+    headline, counting = (
+        score(held[chosen[held]]) for chosen in (columns.is_decided, columns.is_labelled)
+    )
     return {**headline, "counting_errors": counting}
 
 
-def _score_answers(columns: RunColumns, rows: Ints, answer: Ints, clusters: Clusters | None = None) -> JSON:
-    truth, of_two, negative = columns.gold_label[rows], columns.scheme == "binary", columns.negative_labels
+def _score_answers(
+    columns: RunColumns, rows: Ints, answer: Ints, clusters: Clusters | None = None
+) -> JSON:
+    truth = columns.gold_label[rows]
+    of_two = columns.scheme == "binary"
+    negative = columns.negative_labels
     labels = [0, 1] if of_two else labels_that_occur(truth, answer)
     table = _confusion_table(truth, answer, labels)
     found = measures_of_tables(table, labels, of_two=of_two, negative=negative)
     scores: JSON = {name: number_or_none(value) for name, value in found.items()}
     if clusters is not None:
         cluster = clusters.of_post[columns.post[rows]]
-        scores["intervals"] = score_intervals_of(cluster, truth, answer, of_two=of_two, negative=negative)
+        scores["intervals"] = score_intervals_of(
+            cluster, truth, answer, of_two=of_two, negative=negative
+        )
     return scores
 
 
@@ -90,9 +113,20 @@ def score_baselines(columns: RunColumns) -> JSON:
         of hate that occurs most often; None where no kind does.
     """
     truth = columns.gold_label[columns.is_labelled]
-    positive, often = np.unique(truth[columns.positive[columns.is_labelled] == 1], return_counts=True)
-    hate = 1 if columns.scheme == "binary" else int(positive[often.argmax()]) if len(positive) else None
-    return {"always_hate": _score_constant(columns, hate), "never_hate": _score_constant(columns, 0)}
+    positive, often = np.unique(
+        truth[columns.positive[columns.is_labelled] == 1], return_counts=True
+    )
+    hate = (
+        1
+        if columns.scheme == "binary"
+        else int(positive[often.argmax()])
+        if len(positive)
+        else None
+    )
+    return {
+        "always_hate": _score_constant(columns, hate),
+        "never_hate": _score_constant(columns, 0),
+    }
 
 
 def _score_constant(columns: RunColumns, label: int | None) -> JSON:
@@ -100,7 +134,9 @@ def _score_constant(columns: RunColumns, label: int | None) -> JSON:
         nothing = dict.fromkeys(MEASURES)
         return {"label": None, "name": None, **nothing, "counting_errors": nothing}
     name = columns.names.get(label, str(label))
-    scores = _score_with_errors(columns, lambda rows: _score_answers(columns, rows, np.full(len(rows), label)))
+    scores = _score_with_errors(
+        columns, lambda rows: _score_answers(columns, rows, np.full(len(rows), label))
+    )
     return {"label": label, "name": name, **scores}
 
 
@@ -112,7 +148,8 @@ def binary_scores(columns: RunColumns) -> JSON:
     """
 
     def score(rows: Ints) -> JSON:
-        truth, yes = columns.positive[rows], columns.hateful[rows]
+        truth = columns.positive[rows]
+        yes = columns.hateful[rows]
         answer = np.where(yes == NO_LABEL, 1 - truth, yes)
         table = _confusion_table(truth, answer, [0, 1])
         each = _class_scores(table)
@@ -120,13 +157,17 @@ def binary_scores(columns: RunColumns) -> JSON:
         overall: JSON = {"accuracy": mean_or_none(truth == answer)}
         for name, values in each.items():
             overall[name] = mean_or_none(np.nan_to_num(values[occur]))
-        positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
+        positive, negative = (
+            {name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0)
+        )
         return {"positive": positive, "negative": negative, "overall": overall}
 
     return _score_with_errors(columns, score)
 
 
-def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tuple[float | None, Interval]:
+def binary_accuracy(
+    columns: RunColumns, clusters: Clusters, rows: Ints
+) -> tuple[float | None, Interval]:
     """Return the share of verdicts among these rows that is right on yes or no, and its interval."""
     decided = rows[columns.is_decided[rows]]
     right = columns.positive[decided] == columns.hateful[decided]
@@ -138,7 +179,8 @@ def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:
 
     `intervals` are those of the three.
     """
-    truth, answer = columns.gold_label[columns.is_decided], columns.verdict_label[columns.is_decided]
+    truth = columns.gold_label[columns.is_decided]
+    answer = columns.verdict_label[columns.is_decided]
     every = labels_that_occur(columns.gold_label[columns.is_labelled], answer)
     each = _class_scores(_confusion_table(truth, answer, every))
     cluster = clusters.of_post[columns.post[columns.is_decided]]
@@ -158,7 +200,8 @@ def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:
 
 def confusion_as_json(columns: RunColumns) -> JSON:
     """Return counts by gold label (row) and answer (column), and how many of each row had no verdict, by outcome."""
-    truth, answer = columns.gold_label[columns.is_decided], columns.verdict_label[columns.is_decided]
+    truth = columns.gold_label[columns.is_decided]
+    answer = columns.verdict_label[columns.is_decided]
     labels = labels_that_occur(columns.gold_label[columns.is_labelled], answer)
     rows = [np.flatnonzero(columns.is_labelled & (columns.gold_label == label)) for label in labels]
     missing = [count_without_verdict(columns, row) for row in rows]
@@ -185,7 +228,9 @@ def _confusion_table(truth: Ints, answer: Ints, labels: Sequence[int]) -> Ints:
     return table
 
 
-def confusion_tables(group: Ints, truth: Ints, answer: Ints, labels: Sequence[int], groups: int) -> Ints:
+def confusion_tables(
+    group: Ints, truth: Ints, answer: Ints, labels: Sequence[int], groups: int
+) -> Ints:
     """Return a confusion table for each of so many groups: (group, gold label, answer), NO_LABEL in the last column."""
     tables = np.zeros((groups, len(labels), len(labels) + 1), dtype=np.int64)
     column = np.where(answer == NO_LABEL, len(labels), np.searchsorted(labels, answer))
@@ -209,19 +254,30 @@ def measures_of_tables(
     """
     k = len(labels)
     positive = np.array([label not in negative for label in labels], dtype=bool)
-    answered, missing = tables[..., :k], tables[..., k]
+    answered = tables[..., :k]
+    missing = tables[..., k]
     own = answered.diagonal(axis1=-2, axis2=-1)
-    gold, called = answered.sum(axis=-1) + missing, answered.sum(axis=-2)
+    gold = answered.sum(axis=-1) + missing
+    called = answered.sum(axis=-2)
     if of_two:
         called = called + missing[..., ::-1]
     hits = answered[..., positive, :][..., positive].sum(axis=(-2, -1))
     yes = gold[..., positive].sum(axis=-1)
-    said_yes = hits + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1)) + missing[..., ~positive].sum(-1)
-    f1s, occur = divide(2 * own, gold + called), gold + called > 0
+    said_yes = (
+        hits
+        + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1))
+        + missing[..., ~positive].sum(-1)
+    )
+    f1s = divide(2 * own, gold + called)
+    occur = gold + called > 0
     # Cohen (1960), and Gorodkin (2004) for several labels. No verdict is an answer beside the labels.
-    total, right, by_chance = gold.sum(axis=-1), own.sum(axis=-1), (gold * called).sum(axis=-1)
+    total = gold.sum(axis=-1)
+    right = own.sum(axis=-1)
+    by_chance = (gold * called).sum(axis=-1)
     answers = (called**2).sum(axis=-1) + (0 if of_two else missing.sum(axis=-1) ** 2)
-    spread = np.sqrt((total**2 - answers).clip(0).astype(float) * (total**2 - (gold**2).sum(axis=-1)).clip(0))
+    spread = np.sqrt(
+        (total**2 - answers).clip(0).astype(float) * (total**2 - (gold**2).sum(axis=-1)).clip(0)
+    )
     values = (
         divide(own.sum(axis=-1), gold.sum(axis=-1)),
         divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
@@ -238,12 +294,23 @@ def measures_of_tables(
 def _class_scores(table: Ints) -> dict[str, Floats]:
     """Return precision, recall and F1 of each label of a table of answered posts; nan where undefined."""
     answered = table[:, :-1]
-    own, gold, called = answered.diagonal(), answered.sum(axis=1), answered.sum(axis=0)
-    return {"precision": divide(own, called), "recall": divide(own, gold), "f1": divide(2 * own, gold + called)}
+    own = answered.diagonal()
+    gold = answered.sum(axis=1)
+    called = answered.sum(axis=0)
+    return {
+        "precision": divide(own, called),
+        "recall": divide(own, gold),
+        "f1": divide(2 * own, gold + called),
+    }
 
 
 def score_intervals_of(
-    cluster: Ints, truth: Ints, answer: Ints, *, of_two: bool, negative: frozenset[int] = frozenset({0})
+    cluster: Ints,
+    truth: Ints,
+    answer: Ints,
+    *,
+    of_two: bool,
+    negative: frozenset[int] = frozenset({0}),
 ) -> dict[str, Interval]:
     """Return the intervals of the measures.
 
@@ -258,10 +325,14 @@ def score_intervals_of(
         return dict.fromkeys(MEASURES)
     if of_two:  # no verdict is the other label
         answer = np.where(answer == NO_LABEL, 1 - truth, answer)
-    is_it, called = ~np.isin(truth, list(negative)), ~np.isin(answer, [*negative, NO_LABEL])
+    is_it = ~np.isin(truth, list(negative))
+    called = ~np.isin(answer, [*negative, NO_LABEL])
     # Without a verdict, what is no hate was called hate, and what is hate was not.
     called |= (answer == NO_LABEL) & ~is_it
-    found = {"accuracy": share_interval(cluster, answer == truth), **_class_intervals(cluster, is_it, called)}
+    found = {
+        "accuracy": share_interval(cluster, answer == truth),
+        **_class_intervals(cluster, is_it, called),
+    }
     labels = labels_that_occur(truth, answer)
     if len(labels) > 1:
         cell = np.searchsorted(labels, truth) * (len(labels) + 1)
@@ -272,7 +343,9 @@ def score_intervals_of(
 
 def _class_intervals(cluster: Ints, is_it: Bools, called: Bools) -> dict[str, Interval]:
     """Return the intervals of one class's precision, recall and F1."""
-    hits, gold, answered = (np.bincount(cluster, each, minlength=1) for each in (is_it & called, is_it, called))
+    hits, gold, answered = (
+        np.bincount(cluster, each, minlength=1) for each in (is_it & called, is_it, called)
+    )
     return {
         "precision": rate_interval(hits, answered),
         "recall": rate_interval(hits, gold),
@@ -280,10 +353,14 @@ def _class_intervals(cluster: Ints, is_it: Bools, called: Bools) -> dict[str, In
     }
 
 
-def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool) -> dict[str, Interval]:
+def _jackknife_intervals(
+    cluster: Ints, cell: Ints, labels: int, *, of_two: bool
+) -> dict[str, Interval]:
     shape = (labels, labels + 1)
     cells = labels * (labels + 1)
-    clusters, results = (ClusterKinds.from_cells(each, cell, cells) for each in (cluster, np.arange(len(cell))))
+    clusters, results = (
+        ClusterKinds.from_cells(each, cell, cells) for each in (cluster, np.arange(len(cell)))
+    )
     sizes = np.unique(cluster, return_counts=True)[1].astype(float)
     gold = results.total_values.reshape(shape).sum(axis=1)
     together = float(sizes @ sizes) / len(cell)
@@ -293,8 +370,13 @@ def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool
     posts_at_ends["weighted_f1"] = len(cell) / together
 
     def within_0_and_1(sums: Floats) -> dict[str, Floats]:
-        found = measures_of_tables(sums.reshape(*sums.shape[:-1], *shape), range(labels), of_two=of_two)
-        return {name: (1 + found[name]) / 2 if name in _FROM_MINUS_1 else found[name] for name in posts_at_ends}
+        found = measures_of_tables(
+            sums.reshape(*sums.shape[:-1], *shape), range(labels), of_two=of_two
+        )
+        return {
+            name: (1 + found[name]) / 2 if name in _FROM_MINUS_1 else found[name]
+            for name in posts_at_ends
+        }
 
     spans = logit_intervals(clusters, results, within_0_and_1, posts_at_ends)
     for name in _FROM_MINUS_1:
@@ -304,7 +386,10 @@ def _jackknife_intervals(cluster: Ints, cell: Ints, labels: int, *, of_two: bool
 
 
 def logit_intervals(
-    clusters: ClusterKinds, results: ClusterKinds, statistics: Statistics, posts_at_ends: Mapping[str, float]
+    clusters: ClusterKinds,
+    results: ClusterKinds,
+    statistics: Statistics,
+    posts_at_ends: Mapping[str, float],
 ) -> dict[str, Interval]:
     """Return the intervals of statistics of sums that lie within 0 and 1.
 
@@ -320,7 +405,9 @@ def logit_intervals(
     estimates = statistics(clusters.total_values)
     if clusters.cluster_count < 2:
         return dict.fromkeys(estimates)
-    by_cluster, by_result = (_variances_without_one(kinds, statistics) for kinds in (clusters, results))
+    by_cluster, by_result = (
+        _variances_without_one(kinds, statistics) for kinds in (clusters, results)
+    )
     alone = clusters.cluster_count == results.cluster_count
     found: dict[str, Interval] = {}
     for name, value in estimates.items():
@@ -331,7 +418,8 @@ def logit_intervals(
             found[name] = None
         elif variance and 0 < estimate < 1:
             half = student_quantile(np.inf if alone else freedom) * sqrt(variance)
-            middle, half = np.log(estimate / (1 - estimate)), half / (estimate * (1 - estimate))
+            middle = np.log(estimate / (1 - estimate))
+            half = half / (estimate * (1 - estimate))
             found[name] = [float(1 / (1 + np.exp(-end))) for end in (middle - half, middle + half)]
         else:
             quantile = student_quantile(np.inf if alone else clusters.cluster_count - 1)
@@ -339,7 +427,9 @@ def logit_intervals(
     return found
 
 
-def _variances_without_one(kinds: ClusterKinds, statistics: Statistics) -> dict[str, tuple[float, float]]:
+def _variances_without_one(
+    kinds: ClusterKinds, statistics: Statistics
+) -> dict[str, tuple[float, float]]:
     """Return the variance of each statistic over estimates without one each, and its degrees of freedom."""
     every = kinds.cluster_count
     found = {}
@@ -349,5 +439,8 @@ def _variances_without_one(kinds: ClusterKinds, statistics: Statistics) -> dict[
         if known.any():
             often = kinds.counts[known]
             gaps = without[known] - np.average(without[known], weights=often)
-            found[name] = (float(often @ gaps**2) * (every - 1) / every, satterthwaite_freedom(gaps, often))
+            found[name] = (
+                float(often @ gaps**2) * (every - 1) / every,
+                satterthwaite_freedom(gaps, often),
+            )
     return found

@@ -24,7 +24,13 @@ from tribunal.eval.protocols.protocol import (
     split_condition,
 )
 from tribunal.schema import JSON, Frozen
-from tribunal.settings.context import Context, context_from, leave_out_settings, setting_is_named, settings_of
+from tribunal.settings.context import (
+    Context,
+    context_from,
+    leave_out_settings,
+    setting_is_named,
+    settings_of,
+)
 
 # What a researcher chooses, whatever the paper says of the method: models, where to look things up, and the run itself.
 _FREE = {
@@ -103,7 +109,11 @@ def follow_protocol(name: str | None, asked: RunRequest) -> ProtocolRun:
 
 def _run_without_protocol(asked: RunRequest, dataset: str) -> ProtocolRun:
     return ProtocolRun(
-        dataset, asked.graph or DEFAULT_GRAPH, dict(asked.settings), asked.repeats or 1, seed=asked.seed or 0
+        dataset,
+        asked.graph or DEFAULT_GRAPH,
+        dict(asked.settings),
+        asked.repeats or 1,
+        seed=asked.seed or 0,
     )
 
 
@@ -124,7 +134,9 @@ def _follow_paper(asked: RunRequest, dataset: str) -> ProtocolRun:
     sample = paper_sample(dataset)
     first = sample.table if sample else None
     tables = [each for each in load_protocols().values() if dataset in each.datasets]
-    tables.sort(key=lambda table: table.name != first)  # that of the set's first table before the others
+    tables.sort(
+        key=lambda table: table.name != first
+    )  # that of the set's first table before the others
     graph = asked.graph or next((each for table in tables for each in table.graphs), DEFAULT_GRAPH)
     for wanted in (graph, _COURT_OF.get(graph)):
         rows = [
@@ -134,8 +146,12 @@ def _follow_paper(asked: RunRequest, dataset: str) -> ProtocolRun:
             if row.graph == wanted and not row.models
         ]
         if rows:
-            table, name = next((row for row in rows if _condition_agrees(*row, dataset, asked)), rows[0])
-            return _follow_condition(table, name, dataset, asked, PAPER, instead=graph if wanted != graph else None)
+            table, name = next(
+                (row for row in rows if _condition_agrees(*row, dataset, asked)), rows[0]
+            )
+            return _follow_condition(
+                table, name, dataset, asked, PAPER, instead=graph if wanted != graph else None
+            )
     if asked.paper_models:
         raise BadInput(f"paper_models: no table of a paper has the graph {graph} on {dataset}")
     if sample is None:
@@ -153,18 +169,26 @@ def _follow_paper(asked: RunRequest, dataset: str) -> ProtocolRun:
         note["posts"] = f"of the split {asked.split}"
         warnings.append(f"protocol: paper: {describe_departures(note)}")
     run = _run_without_protocol(asked, dataset)
-    return replace(run, sample=None if note["departures"] else sample, note=note, warnings=tuple(warnings))
+    return replace(
+        run, sample=None if note["departures"] else sample, note=note, warnings=tuple(warnings)
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ following
 
 
 def _follow_condition(
-    held: Protocol, condition: str, dataset: str, asked: RunRequest, said: str, instead: str | None = None
+    held: Protocol,
+    condition: str,
+    dataset: str,
+    asked: RunRequest,
+    said: str,
+    instead: str | None = None,
 ) -> ProtocolRun:
     """Follow one condition of a protocol on a set; `instead` is a graph that replaces the condition's own."""
     chosen = condition if instead else _choose_condition(held, condition, dataset, asked)
-    row, called = held.conditions[chosen], f"{held.name}/{chosen}"
+    row = held.conditions[chosen]
+    called = f"{held.name}/{chosen}"
     paper_models = held.models_of(chosen)
     if row.models and not asked.paper_models and not asked.settings.keys() & _MODELS:
         models = ", ".join(f"{name} {value}" for name, value in paper_models.items())
@@ -183,9 +207,14 @@ def _follow_condition(
     settings = _merge_settings(sets, asked.settings)
     # What the paper sets and the run's own settings leave without effect is not the run's to be refused for.
     unused = settings_of(graph).find_unused(context_from(settings))
-    settings = leave_out_settings(settings, [name for name, _ in unused if not setting_is_named(asked.settings, name)])
-    sample, part = held.sample_of(dataset), held.datasets[dataset]
-    departs = _find_split_departure(asked, part.dataset or dataset, sample.split if sample else part.split)
+    settings = leave_out_settings(
+        settings, [name for name, _ in unused if not setting_is_named(asked.settings, name)]
+    )
+    sample = held.sample_of(dataset)
+    part = held.datasets[dataset]
+    departs = _find_split_departure(
+        asked, part.dataset or dataset, sample.split if sample else part.split
+    )
     if departs:
         sample = None
     departs |= _find_departures(sets, asked, held, sample or part)
@@ -196,7 +225,11 @@ def _follow_condition(
         "name": held.name,
         "condition": chosen,
         "table": held.heading,
-        "posts": sample.says if sample else f"of the split {asked.split}" if "split" in departs else part.says,
+        "posts": sample.says
+        if sample
+        else f"of the split {asked.split}"
+        if "split" in departs
+        else part.says,
         "sets": {"graph": row.graph, "repeats": held.repeats, **sets},
         "departures": departs,
         "paper_models": asked.paper_models,
@@ -206,11 +239,15 @@ def _follow_condition(
     others = [name for name in held.conditions_on(dataset) if name != chosen]
     if not condition and others:
         rest = ", ".join(f"{held.name}/{name}" for name in others)
-        warnings.append(f"{held.name}: this is its condition {chosen} ({row.says or row.graph}); the others are {rest}")
+        warnings.append(
+            f"{held.name}: this is its condition {chosen} ({row.says or row.graph}); the others are {rest}"
+        )
     differ = any(not _same_value(settings.get(name), value) for name, value in paper_models.items())
     if held.paper_models and (differ or not paper_models):
         ask = " (--paper-models asks them)" if paper_models and not asked.paper_models else ""
-        warnings.append(f"{held.name}: the paper's models are {held.paper_models}; this run asks its own{ask}")
+        warnings.append(
+            f"{held.name}: the paper's models are {held.paper_models}; this run asks its own{ask}"
+        )
     if departs:
         warnings.append(f"{called}: {describe_departures(note)}")
     return ProtocolRun(
@@ -230,7 +267,9 @@ def _choose_condition(held: Protocol, named: str, dataset: str, asked: RunReques
     """Return the named condition; otherwise the first on this set that agrees with the request."""
     there = held.conditions_on(dataset)
     if named and named not in there:
-        raise BadInput(f"protocol: {held.name} has no condition {named!r} on {dataset}; it has {', '.join(there)}")
+        raise BadInput(
+            f"protocol: {held.name} has no condition {named!r} on {dataset}; it has {', '.join(there)}"
+        )
     if named:
         there = {named: there[named]}
     fitting = [name for name, row in there.items() if asked.graph in (None, row.graph)]
@@ -240,12 +279,15 @@ def _choose_condition(held: Protocol, named: str, dataset: str, asked: RunReques
             f"graph: {asked.graph}: {'/'.join(filter(None, [held.name, named]))} is of {graphs} "
             f"({held.heading}); name one of these, or another protocol"
         )
-    return next((name for name in fitting if _condition_agrees(held, name, dataset, asked)), fitting[0])
+    return next(
+        (name for name in fitting if _condition_agrees(held, name, dataset, asked)), fitting[0]
+    )
 
 
 def _condition_agrees(held: Protocol, condition: str, dataset: str, asked: RunRequest) -> bool:
     """Return whether the condition has every requested setting that any condition names."""
-    sets, graph = held.settings_of(condition, dataset), held.conditions[condition].graph
+    sets = held.settings_of(condition, dataset)
+    graph = held.conditions[condition].graph
     named = {name for each in held.conditions for name in held.settings_of(each, dataset)}
     return all(
         _same_value(sets[name], value)
@@ -274,7 +316,9 @@ def _merge_settings(sets: JSON, own: Mapping[str, Any]) -> JSON:
 
 def _find_split_departure(asked: RunRequest, dataset: str, paper: str | None) -> dict[str, JSON]:
     """Return the departure of a run on another split than the paper's: its posts are then not the paper's sample."""
-    paper = paper or PLUS.join(dict.fromkeys(find_dataset(name).default for name in dataset.split(PLUS)))
+    paper = paper or PLUS.join(
+        dict.fromkeys(find_dataset(name).default for name in dataset.split(PLUS))
+    )
     return {} if asked.split in (None, paper) else {"split": {"paper": paper, "run": asked.split}}
 
 

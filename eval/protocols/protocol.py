@@ -30,7 +30,12 @@ from tribunal.settings.validation import describe_validation_error
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
 _SUFFIX = ".toml"
-_PAPERS = ("arcade", "predict", "antihate", "mv-debate")  # in this order; of each the tables, then the figures
+_PAPERS = (
+    "arcade",
+    "predict",
+    "antihate",
+    "mv-debate",
+)  # in this order; of each the tables, then the figures
 
 
 # How a paper prints a number: a percentage with so many decimals, one with its sign, a fraction, a count.
@@ -120,7 +125,9 @@ class TableShape(Frozen):
                     "give one for each, parted by |, or leave all out"
                 )
             if len(row.labels) != len(self.stub):
-                raise ValueError(f"row {row.full_labels}: has {len(row.labels)} labels, of {len(self.stub)} in `stub`")
+                raise ValueError(
+                    f"row {row.full_labels}: has {len(row.labels)} labels, of {len(self.stub)} in `stub`"
+                )
         return self
 
     def figures_of(self, row: PaperRow) -> tuple[str, ...]:
@@ -154,7 +161,8 @@ class ProtocolDataset(Frozen):
     def posts_in_words(self) -> str:
         """Return which posts are taken, if they aren't a paper's sample."""
         count = "all posts" if self.samples is None else count_noun(self.samples, "post")
-        balance, split = self.balance and f"balanced by {self.balance}", self.split and f"split {self.split}"
+        balance = self.balance and f"balanced by {self.balance}"
+        split = self.split and f"split {self.split}"
         return ", ".join(filter(None, (count, balance, split, self.says)))
 
 
@@ -222,13 +230,24 @@ class Protocol(Frozen):
 
     def conditions_on(self, dataset: str) -> dict[str, ProtocolCondition]:
         """Return the conditions that are run on a data set."""
-        return {name: each for name, each in self.conditions.items() if dataset in (each.datasets or self.datasets)}
+        return {
+            name: each
+            for name, each in self.conditions.items()
+            if dataset in (each.datasets or self.datasets)
+        }
 
     def settings_of(self, condition: str, dataset: str) -> JSON:
         """Return the settings of a condition on a data set that its graph uses."""
         row = self.conditions[condition]
-        held = [self.settings, self.datasets[dataset].settings, row.settings, row.by_dataset.get(dataset, {})]
-        return settings_used_by({name: value for each in held for name, value in each.items()}, row.graph)
+        held = [
+            self.settings,
+            self.datasets[dataset].settings,
+            row.settings,
+            row.by_dataset.get(dataset, {}),
+        ]
+        return settings_used_by(
+            {name: value for each in held for name, value in each.items()}, row.graph
+        )
 
     def models_of(self, condition: str) -> JSON:
         """Return the settings that ask the paper's models, if the condition's graph uses them.
@@ -237,7 +256,9 @@ class Protocol(Frozen):
         """
         row = self.conditions[condition]
         of_all = {
-            name: value for name, value in self.models.items() if name != "line_up" or len(seats_in(row.graph)) > 1
+            name: value
+            for name, value in self.models.items()
+            if name != "line_up" or len(seats_in(row.graph)) > 1
         }
         return settings_used_by({**of_all, **row.models}, row.graph)
 
@@ -259,7 +280,9 @@ class Protocol(Frozen):
 
         quotas = part.sample or own.quotas
         kinds = [
-            kind.model_copy(update={"quota": quotas[kind.name], "where": {**kind.where, **part.where}})
+            kind.model_copy(
+                update={"quota": quotas[kind.name], "where": {**kind.where, **part.where}}
+            )
             for kind in own.kinds
             if kind.name in quotas
         ]
@@ -309,7 +332,9 @@ def load_protocols() -> Mapping[str, Protocol]:
     load_all("tribunal.graphs")
     for system in systems():
         for name, text in system.read_experiments().items():
-            found.setdefault(name, _parse_protocol(name, text, f"{name} of the system {system.name}"))
+            found.setdefault(
+                name, _parse_protocol(name, text, f"{name} of the system {system.name}")
+            )
     return found
 
 
@@ -317,17 +342,23 @@ def _parse_protocol(name: str, text: str, where: str, source: str = "") -> Proto
     try:
         return Protocol(name=name, source=source, **parse_toml(text))
     except ValidationError as error:
-        raise BadInput(f"experiment: {where}: {_describe_fault(error)} (every field: docs/experiments.md)") from error
+        raise BadInput(
+            f"experiment: {where}: {_describe_fault(error)} (every field: docs/experiments.md)"
+        ) from error
     except (ValueError, TypeError) as error:
         raise BadInput(f"experiment: {where}: {error}; mend the file") from error
 
 
 def _describe_fault(error: ValidationError) -> str:
     """Return the fault of a table's file: a field that there isn't, one that is missing, or a wrong value."""
-    faults = {each["type"]: ".".join(map(str, each["loc"])) for each in error.errors(include_url=False)}
-    if unknown := faults.get("extra_forbidden"):
+    faults = {
+        each["type"]: ".".join(map(str, each["loc"])) for each in error.errors(include_url=False)
+    }
+    unknown = faults.get("extra_forbidden")
+    if unknown:
         return f"{unknown}: there is no such field; leave it out, or write it as it is called"
-    if missing := faults.get("missing"):
+    missing = faults.get("missing")
+    if missing:
         return f"{missing}: is missing"
     return describe_validation_error(error)
 

@@ -47,7 +47,9 @@ class ClusterWorker:
         """Decide the posts that come, unless a setting is wrong on this machine."""
         try:
             await serve_posts(
-                self._jobs.get, lambda *message: self._answers.put_nowait(message), f"machine {platform.node()}: "
+                self._jobs.get,
+                lambda *message: self._answers.put_nowait(message),
+                f"machine {platform.node()}: ",
             )
         finally:
             self._answers.put_nowait(None)
@@ -93,7 +95,8 @@ class ActorWorker(JobWorker):
     async def _receive_messages(self) -> None:
         """Run the actor, and hand out its messages, until it ends."""
         try:
-            running, messages = self._actor.run.remote(), list[tuple[JSON, bytes] | None]()
+            running = self._actor.run.remote()
+            messages = list[tuple[JSON, bytes] | None]()
             while None not in messages:
                 messages = await self._actor.receive.remote()
                 for message in filter(None, messages):
@@ -107,7 +110,10 @@ class ActorWorker(JobWorker):
 
 def _describe_ray_error(error: RayError) -> str:
     """Return in one line what Ray says of an actor that has ended, and what to do if its machine lacks tribunal."""
-    said = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+    said = next(
+        (line.strip() for line in reversed(str(error).splitlines()) if line.strip()),
+        type(error).__name__,
+    )
     if "No module named 'tribunal" in str(error):
         return f"a machine of the cluster lacks tribunal: {said[:300]}; install it on every machine"
     return said[:300]
@@ -142,7 +148,11 @@ def join_cluster(engine: RunEngine) -> Iterator[int]:
     with redirect_library_output():  # where Ray prints what happens to its nodes
         try:
             ray.init(
-                **place, namespace="tribunal", configure_logging=True, logging_level=logging.ERROR, log_to_driver=False
+                **place,
+                namespace="tribunal",
+                configure_logging=True,
+                logging_level=logging.ERROR,
+                log_to_driver=False,
             )
         except Exception as error:  # a bare one if its processes take over 30 s to start
             said = f"{address or 'local'}: can't be joined: {' '.join(str(error).split())[:300]}"

@@ -40,9 +40,19 @@ from tribunal.runner.results import find_chain_fault
 from tribunal.runner.tally import warn_of_empty_reasons, warn_of_mixed_formats
 from tribunal.schema import JSON
 
-PAGE, TEXT, LATEX, FIGURES = "report.html", "report.md", "report.tex", "report.json"
+PAGE = "report.html"
+TEXT = "report.md"
+LATEX = "report.tex"
+FIGURES = "report.json"
 MOST = 50
-_WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # what is said of a run, by part
+_WORDS = (
+    "warnings",
+    "notes",
+    "cautions",
+    "order",
+    "outcomes",
+    "intervals",
+)  # what is said of a run, by part
 
 
 def write_report(
@@ -75,7 +85,10 @@ def write_report(
     with output_folder(out):
         for path in (page, text, latex):
             write_whole(path, render_template(f"{path.name}.jinja", values))
-        write_whole(figures, json.dumps(_figures(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(
+            figures,
+            json.dumps(_figures(values), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
+        )
     return page, text, latex, figures, write_samples(folders, out, most=most, prices=prices)
 
 
@@ -95,7 +108,11 @@ def measure_runs(
 
 
 def _collect_values(
-    folders: Sequence[Path], most: int, prices: Prices | None, cluster: str | None, metrics: Sequence[str]
+    folders: Sequence[Path],
+    most: int,
+    prices: Prices | None,
+    cluster: str | None,
+    metrics: Sequence[str],
 ) -> JSON:
     """Return the values that the report's templates show."""
     functions = load_metrics(metrics)
@@ -130,13 +147,19 @@ def _figures(values: JSON) -> JSON:
     parts = ("costs", "runs")
     return {
         "answer": values["answer"]["sentences"],
-        "runs": [{"name": row["name"], "worth": row["worth"], "measured": row["measured"]} for row in values["rows"]],
+        "runs": [
+            {"name": row["name"], "worth": row["worth"], "measured": row["measured"]}
+            for row in values["rows"]
+        ],
         "fronts": [
             {
                 "data": front["data"],
                 **{part: front[part] for part in parts},
                 "groups": {
-                    by: [{"name": each["name"], **{part: each[part] for part in parts}} for each in groups]
+                    by: [
+                        {"name": each["name"], **{part: each[part] for part in parts}}
+                        for each in groups
+                    ]
                     for by, groups in front["groups"].items()
                 },
             }
@@ -151,9 +174,15 @@ def _figures(values: JSON) -> JSON:
 def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str | None) -> JSON:
     columns = name_labels_by_policy(read)
     measured = measure_columns(columns, cluster=cluster)
-    known, name = prices or prices_of_run(columns.folder), columns.folder.resolve().name
+    known = prices or prices_of_run(columns.folder)
+    name = columns.folder.resolve().name
     run = columns.run
-    if columns.row_count and not columns.shown_policy and run.get("policy") and not run.get("predictions"):
+    if (
+        columns.row_count
+        and not columns.shown_policy
+        and run.get("policy")
+        and not run.get("predictions")
+    ):
         run = {**run, "policy": "none was shown to a model"}
     paper = paper_table(run, measured)
     if paper is not None and measured["failures"]:
@@ -166,9 +195,16 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
         "risks": _risk_axis(measured),
-        "detailed": {by: {name: _risk_axis(part) for name, part in measured[by].items()} for by in DETAILED},
+        "detailed": {
+            by: {name: _risk_axis(part) for name, part in measured[by].items()} for by in DETAILED
+        },
         "spared": [
-            {"run": name, "what": each, "held": held, "money": money_saved(columns, each, known) if known else None}
+            {
+                "run": name,
+                "what": each,
+                "held": held,
+                "money": money_saved(columns, each, known) if known else None,
+            }
             for each, held in measured["saved"].items()
         ],
         "paper": paper,

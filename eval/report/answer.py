@@ -37,8 +37,14 @@ def answer_of_runs(
     paired = {place for pair in pairs for place in pair["places"]}
     for place, (columns, row) in enumerate(zip(runs, rows, strict=True)):
         test = compare_with_baseline(columns, row["measured"]["baselines"], cluster)
-        if test is not None and (place not in paired or test["difference"] <= 0 or test["p"] >= ALPHA):
-            sentences.append(_sentence("run", {"name": row["name"], "test": test, "rehearsed": columns.rehearsed}))
+        if test is not None and (
+            place not in paired or test["difference"] <= 0 or test["p"] >= ALPHA
+        ):
+            sentences.append(
+                _sentence(
+                    "run", {"name": row["name"], "test": test, "rehearsed": columns.rehearsed}
+                )
+            )
     return {"sentences": sentences, "pictures": list(_pictures(rows))}
 
 
@@ -68,9 +74,13 @@ def _sentence_of_pair(pair: JSON, rows: Sequence[JSON], pairs: int) -> str:
     tests = [each["differences"]["macro_f1"] for each in (pair, pair["counting_errors"])]
     if (tests[0]["difference"] or 0) < 0:
         worse, better = better, worse
-        tests = [_turned(each) for each in tests]
+        tests = [_reverse(each) for each in tests]
     costs = [row["worth"]["all"]["costs"] for row in (worse, better)]
-    known = [kind for kind in _COSTS if all(each[kind] and each[kind]["mean"] is not None for each in costs)]
+    known = [
+        kind
+        for kind in _COSTS
+        if all(each[kind] and each[kind]["mean"] is not None for each in costs)
+    ]
     kind = None if better["imported"] or worse["imported"] or not known else known[0]
     return _sentence(
         "pair",
@@ -89,14 +99,16 @@ def _sentence_of_pair(pair: JSON, rows: Sequence[JSON], pairs: int) -> str:
     )
 
 
-def _turned(test: JSON) -> JSON:
+def _reverse(test: JSON) -> JSON:
     """Return a difference as the first run's value less the second's."""
     ends = test["interval"] and [-test["interval"][1], -test["interval"][0]]
     return {**test, "difference": test["difference"] and -test["difference"], "interval": ends}
 
 
 def _sentence(part: str, values: JSON) -> str:
-    return " ".join(render_template("answer.txt.jinja", {"part": part, "alpha": ALPHA, **values}).split())
+    return " ".join(
+        render_template("answer.txt.jinja", {"part": part, "alpha": ALPHA, **values}).split()
+    )
 
 
 def _pictures(rows: Sequence[JSON]) -> list[JSON]:

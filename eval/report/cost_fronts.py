@@ -19,11 +19,18 @@ from tribunal.eval.report.page import CostAndValue, cost_axis, pareto_front, per
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
-COSTS = ("money", "tokens", "calls", "seconds")  # the first that is known of all runs is in the first picture
+COSTS = (
+    "money",
+    "tokens",
+    "calls",
+    "seconds",
+)  # the first that is known of all runs is in the first picture
 VALUES = ("accuracy", "macro_f1")
 
 
-def costs_and_scores(columns: RunColumns, measured: JSON, prices: Prices | None, cluster: str | None) -> JSON:
+def costs_and_scores(
+    columns: RunColumns, measured: JSON, prices: Prices | None, cluster: str | None
+) -> JSON:
     """Return what a run costs a post and how good it is, over all posts (`all`) and by group.
 
     Returns:
@@ -36,14 +43,21 @@ def costs_and_scores(columns: RunColumns, measured: JSON, prices: Prices | None,
     def measure_part(part: JSON, rows: Ints | slice) -> JSON:
         """Return the costs and scores of one part of a run."""
         paid = None if money is None else mean_costs({"money": money[rows]}, of[rows])["money"]
-        costs = {name: {key: part["cost"][name][key] for key in ("mean", "interval")} for name in SPANNED}
-        scores = {name: {"value": part[name], "interval": part["intervals"][name]} for name in VALUES}
+        costs = {
+            name: {key: part["cost"][name][key] for key in ("mean", "interval")} for name in SPANNED
+        }
+        scores = {
+            name: {"value": part[name], "interval": part["intervals"][name]} for name in VALUES
+        }
         return {"n": part["n"], "costs": {**costs, "money": paid}, **scores}
 
     return {
         "all": measure_part(measured, slice(None)),
         **{
-            by: {name: measure_part(part, columns.groups[by][name]) for name, part in measured[by].items()}
+            by: {
+                name: measure_part(part, columns.groups[by][name])
+                for name, part in measured[by].items()
+            }
             for by in DETAILED
         },
     }
@@ -67,8 +81,13 @@ def cost_fronts(rows: Sequence[JSON], pairs: Sequence[JSON]) -> list[JSON]:
     found = []
     for numbered in runs_by_posts.values():
         together = [row for _, row in numbered]
-        if front := _front_of_runs([(row, row["worth"]["all"]) for row in together]):
-            decided = [place for place, row in numbered if row["worth"]["all"]["accuracy"]["value"] is not None]
+        front = _front_of_runs([(row, row["worth"]["all"]) for row in together])
+        if front:
+            decided = [
+                place
+                for place, row in numbered
+                if row["worth"]["all"]["accuracy"]["value"] is not None
+            ]
             for value in VALUES:
                 rivals = _rivals_by_test(decided, pairs, value)
                 for run, numbers in zip(front["runs"], rivals, strict=True):
@@ -91,14 +110,23 @@ def _rivals_by_test(places: Sequence[int], pairs: Sequence[JSON], value: str) ->
         if p is None or p >= ALPHA:
             alike.add(frozenset(pair["places"]))
     return [
-        [number for number, other in enumerate(places, start=1) if frozenset((place, other)) in alike]
+        [
+            number
+            for number, other in enumerate(places, start=1)
+            if frozenset((place, other)) in alike
+        ]
         for place in places
     ]
 
 
 def _group_fronts(rows: Sequence[JSON], by: str) -> Iterator[JSON]:
-    for number, name in enumerate(sorted({name for row in rows for name in row["worth"][by]}), start=1):
-        if front := _front_of_runs([(row, row["worth"][by][name]) for row in rows if name in row["worth"][by]]):
+    for number, name in enumerate(
+        sorted({name for row in rows for name in row["worth"][by]}), start=1
+    ):
+        front = _front_of_runs(
+            [(row, row["worth"][by][name]) for row in rows if name in row["worth"][by]]
+        )
+        if front:
             yield {"name": name, "number": number, **front}
 
 
@@ -119,7 +147,11 @@ def _front_of_runs(runs: Sequence[tuple[JSON, JSON]]) -> JSON | None:
                 "name": row["name"],
                 **part,
                 "fronts": {
-                    value: {each["cost"]: each["places"][at] for each in pictures if each["value"] == value}
+                    value: {
+                        each["cost"]: each["places"][at]
+                        for each in pictures
+                        if each["value"] == value
+                    }
                     for value in VALUES
                 },
             }
@@ -133,20 +165,31 @@ def _draw_front(runs: Sequence[tuple[JSON, JSON]], kind: str, value: str) -> JSO
     """Return the places of the runs by one cost and one score, and the scales that hold them with their intervals."""
     points = []
     for row, part in runs:
-        cost, score = part["costs"][kind], part[value]
+        cost = part["costs"][kind]
+        score = part[value]
         points.append(
-            CostAndValue(cost["mean"], score["value"], not row["unseen"], cost["interval"], score["interval"])
+            CostAndValue(
+                cost["mean"], score["value"], not row["unseen"], cost["interval"], score["interval"]
+            )
         )
     best = pareto_front(points)
     places = []
     for at, (row, _) in enumerate(runs):
-        on = f"no: {count_noun(row['unseen'], 'call')} not seen" if row["unseen"] else "yes" if at in best else "no"
+        on = (
+            f"no: {count_noun(row['unseen'], 'call')} not seen"
+            if row["unseen"]
+            else "yes"
+            if at in best
+            else "no"
+        )
         places.append({"on": on})
     heights = [end for each in points for end in (each.value, *(each.value_ends or ()))]
     return {
         "cost": kind,
         "value": value,
-        "across": cost_axis([end for each in points for end in (each.cost, *(each.cost_ends or ()))]),
+        "across": cost_axis(
+            [end for each in points for end in (each.cost, *(each.cost_ends or ()))]
+        ),
         "up": percent_axis(min(heights), max(heights)),
         "front": sorted(points[at][:2] for at in best),
         "points": points,

@@ -24,7 +24,9 @@ from tribunal.schema import JSON, Scheme, Turn
 LONGEST = 4000  # characters of one utterance that are shown
 
 
-Part = tuple[str, list[str]]  # the title of an utterance, or of something it rests on, and its words
+Part = tuple[
+    str, list[str]
+]  # the title of an utterance, or of something it rests on, and its words
 
 
 def reported_posts(columns: RunColumns, most: int) -> list[tuple[str, str, JSON]]:
@@ -36,26 +38,35 @@ def reported_posts(columns: RunColumns, most: int) -> list[tuple[str, str, JSON]
     marked = (columns.uncertain > 0) | np.equal(columns.outcome, OUTCOMES.index("pending"))
     return [
         ("Wrong verdicts", "the most confident first", _first_posts(columns, wrong, most, sign=-1)),
-        ("Uncertain posts", "the least confident first", _first_posts(columns, marked, most, sign=1)),
+        (
+            "Uncertain posts",
+            "the least confident first",
+            _first_posts(columns, marked, most, sign=1),
+        ),
     ]
 
 
 def _first_posts(columns: RunColumns, chosen: Bools, most: int, sign: int) -> JSON:
     confidence = np.nan_to_num(sign * columns.confidence, nan=np.inf)
     rows = np.flatnonzero(chosen).tolist()
-    rows.sort(key=lambda row: (confidence[row], columns.ids[columns.post[row]], columns.repeat[row]))
+    rows.sort(
+        key=lambda row: (confidence[row], columns.ids[columns.post[row]], columns.repeat[row])
+    )
     return {"total": len(rows), "shown": [_reported_post(columns, row) for row in rows[:most]]}
 
 
 def _reported_post(columns: RunColumns, row: int) -> JSON:
     """Return a post, what people say of it, what was decided, and what was said on the way."""
     line = read_full_line(columns.folder, int(columns.offset[row]))
-    label, confidence = int(columns.verdict_label[row]), columns.confidence[row]
+    label = int(columns.verdict_label[row])
+    confidence = columns.confidence[row]
     outcome = OUTCOMES[columns.outcome[row]]
     return {
         "post_id": columns.ids[columns.post[row]],
         "repeat": int(columns.repeat[row]),
-        "gold": columns.names.get(int(columns.gold_label[row])) if columns.is_labelled[row] else None,
+        "gold": columns.names.get(int(columns.gold_label[row]))
+        if columns.is_labelled[row]
+        else None,
         "answer": columns.names.get(label, str(label)) if outcome == "verdict" else outcome,
         "confidence": None if np.isnan(confidence) else float(confidence),
         "parts": [
@@ -67,7 +78,8 @@ def _reported_post(columns: RunColumns, row: int) -> JSON:
 
 def _parts_of_post(line: JSON) -> Iterator[Part]:
     fields = line.get("fields") or {}
-    text, image = line.get("text") or fields.get("text"), line.get("image") or fields.get("image")
+    text = line.get("text") or fields.get("text")
+    image = line.get("image") or fields.get("image")
     if text:
         yield "The post", [str(text)]
     if image:
@@ -97,10 +109,17 @@ def _part_of_turn(turn: JSON) -> Part:
 
 
 def _shorten_words(words: str) -> str:
-    return words if len(words) <= LONGEST else f"{words[:LONGEST]} … [{len(words) - LONGEST:,} more characters]"
+    return (
+        words
+        if len(words) <= LONGEST
+        else f"{words[:LONGEST]} … [{len(words) - LONGEST:,} more characters]"
+    )
 
 
-_UNNAMED = ("negative", "positive")  # how yes and no are called where a set has several words for each
+_UNNAMED = (
+    "negative",
+    "positive",
+)  # how yes and no are called where a set has several words for each
 
 
 def name_labels_by_policy(columns: RunColumns) -> RunColumns:
@@ -139,7 +158,11 @@ def images_in_words(images: JSON) -> str:
     said = left_out_in_words(images)
     if not images["named"]:
         return said or ""
-    of = f" of the {images['judged']:,} that were judged" if images["judged"] < images["named"] else ""
+    of = (
+        f" of the {images['judged']:,} that were judged"
+        if images["judged"] < images["named"]
+        else ""
+    )
     some = f", and {images['to_some']:,} to some of the models alone" if images["to_some"] else ""
     return (
         f"{said + '; ' if said else ''}{images['named']:,} posts have an image: it was here for {images['here']:,}, "
@@ -174,7 +197,9 @@ def missing_images_warning(images: JSON) -> str | None:
 _DECIDING = frozenset({"judge", "classifier", "reflection", "summary"})
 
 
-def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, cluster: str | None = None) -> JSON:
+def overview_row(
+    columns: RunColumns, measured: JSON, prices: Prices | None, cluster: str | None = None
+) -> JSON:
     """Return one run as a row, at these prices, or at those beside its results if none are given.
 
     `worth` is what it costs a post and how good it is (`costs_and_scores`). `posts` tells runs over the same posts: by
@@ -184,8 +209,12 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
     Raises:
         BadInput: the prices beside the results are broken.
     """
-    cost, data, imported = measured["cost"], dataset_of_run(columns.run), columns.run.get("predictions")
-    system = f"imported from {imported['file']}" if imported else str(columns.run.get("graph") or "")
+    cost = measured["cost"]
+    data = dataset_of_run(columns.run)
+    imported = columns.run.get("predictions")
+    system = (
+        f"imported from {imported['file']}" if imported else str(columns.run.get("graph") or "")
+    )
     known = prices or prices_of_run(columns.folder)
     paid = total_cost(columns.spent, known) if known else None
     calls = sum(used.calls for used in columns.spent.values())
@@ -198,7 +227,12 @@ def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None, clu
         "what": ", ".join(part for part in (system, data) if part),
         "imported": bool(imported),
         "data": data,
-        "posts": (data, (columns.run.get("data") or {}).get("sha256"), measured["scheme"], frozenset(columns.ids)),
+        "posts": (
+            data,
+            (columns.run.get("data") or {}).get("sha256"),
+            measured["scheme"],
+            frozenset(columns.ids),
+        ),
         "models": list(_models_asked(columns)),
         "measured": measured,
         "costs": costs,
@@ -256,7 +290,9 @@ def _models_asked(columns: RunColumns) -> Iterator[JSON]:
 
     Of each its name, the seats that asked it, and what its provider calls it, where that is otherwise.
     """
-    spent = sorted(columns.spent.items(), key=lambda each: (_DECIDING.isdisjoint(each[1].seats), each[0]))
+    spent = sorted(
+        columns.spent.items(), key=lambda each: (_DECIDING.isdisjoint(each[1].seats), each[0])
+    )
     for name, used in spent:
         seats = ", ".join(seat for seat in used.seats if seat) if len(spent) > 1 else ""
         names = dict.fromkeys(name_of_label(served) for served in used.served)
@@ -265,7 +301,9 @@ def _models_asked(columns: RunColumns) -> Iterator[JSON]:
     if not spent:
         settings = columns.run.get("settings") or {}
         named = [settings.get(name) for name in ("model", "judge_model", "aux_model")]
-        yield from ({"name": str(name), "seats": "", "served": ""} for name in dict.fromkeys(named) if name)
+        yield from (
+            {"name": str(name), "seats": "", "served": ""} for name in dict.fromkeys(named) if name
+        )
 
 
 CITATION = (
@@ -279,7 +317,9 @@ _COLUMNS = {
     "binary": {"accuracy": "Accuracy", "recall": "Recall", "f1": "F1"},
 }
 _DIFFICULTIES = ("Easy", "Normal", "Hard")
-_TABLE, _SPLIT, PAPER_POLICY = "arcade-table3", "test", "h-vli"
+_TABLE = "arcade-table3"
+_SPLIT = "test"
+PAPER_POLICY = "h-vli"
 
 
 def paper_table(run: JSON, measured: JSON, as_paper: JSON | None = None) -> JSON | None:
@@ -299,20 +339,33 @@ def paper_table(run: JSON, measured: JSON, as_paper: JSON | None = None) -> JSON
     if as_paper:
         kinds.insert(0, ("failures wrong, as in the paper", as_paper))
     own = [
-        (called, [*(each["by_difficulty"][level]["accuracy"] for level in _DIFFICULTIES), *map(each.get, wanted)])
+        (
+            called,
+            [
+                *(each["by_difficulty"][level]["accuracy"] for level in _DIFFICULTIES),
+                *map(each.get, wanted),
+            ],
+        )
         for called, each in kinds
     ]
     shape = load_protocols()[_TABLE].shape
     columns = [place for place, column in enumerate(shape.columns) if column.part == scheme]
     rows = [
-        (row.model or row.labels[0], _method_of_row(row), [float(row.paper[column]) for column in columns])
+        (
+            row.model or row.labels[0],
+            _method_of_row(row),
+            [float(row.paper[column]) for column in columns],
+        )
         for row in shape.rows
         if row.paper
     ]
     return {
         "task": "Task 1, fine-grained" if scheme == "fine" else "Task 2, binary",
         "heads": [*_DIFFICULTIES, *wanted.values()],
-        "measured": [(called, [None if value is None else 100 * value for value in row]) for called, row in own],
+        "measured": [
+            (called, [None if value is None else 100 * value for value in row])
+            for called, row in own
+        ],
         "published": rows,  # model, method, figures
     }
 

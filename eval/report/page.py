@@ -22,7 +22,12 @@ from tribunal.core.text import one_line
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
 
-LEFT, RIGHT, TOP, BOTTOM = 48, 348, 14, 228  # of the box that is drawn in, in the units of the page; y goes downward
+LEFT, RIGHT, TOP, BOTTOM = (
+    48,
+    348,
+    14,
+    228,
+)  # of the box that is drawn in, in the units of the page; y goes downward
 _STEPS = (1, 2, 2.5, 5, 10)
 _APART = 20  # from here on, costs that are so many times apart stand on a logarithmic scale
 
@@ -75,7 +80,9 @@ def pareto_front(runs: Sequence[CostAndValue]) -> set[int]:
         for place, run in enumerate(runs)
         if run.whole
         and not any(
-            other.cost <= run.cost and other.value >= run.value and (other.cost, other.value) != (run.cost, run.value)
+            other.cost <= run.cost
+            and other.value >= run.value
+            and (other.cost, other.value) != (run.cost, run.value)
             for other in runs
             if other.whole
         )
@@ -89,8 +96,10 @@ def percent_axis(low: float, high: float) -> Axis:
 
 def cost_axis(costs: Sequence[float]) -> Axis:
     """Return the scale of costs: logarithmic where they are far apart, else from 0."""
-    least, most = min(costs), max(costs)
-    if far_apart := least > 0 and most / least >= _APART:
+    least = min(costs)
+    most = max(costs)
+    far_apart = least > 0 and most / least >= _APART
+    if far_apart:
         powers = range(math.floor(math.log10(least)), math.ceil(math.log10(most)) + 1)
         ticks = [10.0**power for power in powers]
     else:
@@ -103,7 +112,8 @@ def _round_ticks(low: float, high: float) -> list[float]:
     span = (high - low) or abs(high) or 1.0
     power = 10.0 ** math.floor(math.log10(span / 4))
     step = next(power * each for each in _STEPS if power * each >= span / 4)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    first = math.floor(low / step + 1e-9)
+    last = math.ceil(high / step - 1e-9)
     return [round(step * at, 12) for at in range(first, max(last, first + 1) + 1)]
 
 
@@ -134,7 +144,9 @@ def output_folder(out: Path) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise BadInput(f"out: {out}: {error.strerror or error}; give a folder that can be written") from error
+        raise BadInput(
+            f"out: {out}: {error.strerror or error}; give a folder that can be written"
+        ) from error
 
 
 def hash_source(source: str) -> str:
@@ -150,24 +162,32 @@ def _jinja_environment(form: str) -> Environment:
         "tex": _visible_in_latex,  # what is shown is marked, so that Jinja doesn't escape it for HTML
         "txt": lambda value: one_line(value) if isinstance(value, str) else value,
     }[form]
-    environment = make_template_environment(read_source, finalize, autoescape=form in ("html", "tex"))
+    environment = make_template_environment(
+        read_source, finalize, autoescape=form in ("html", "tex")
+    )
 
     def span(form: Callable[..., Any]) -> Callable[..., str]:
         """Return a filter that shows both ends of an interval; nothing without one."""
-        return lambda ends, *more: "" if ends is None else " to ".join(str(form(each, *more)) for each in ends)
+        return lambda ends, *more: (
+            "" if ends is None else " to ".join(str(form(each, *more)) for each in ends)
+        )
 
     filters: dict[str, Callable[..., Any]] = {
         "percent": lambda value, digits=1: None if value is None else f"{100 * value:z.{digits}f}",
         "signed": lambda value: None if value is None else f"{100 * value:+z.1f}",
         "span": span(lambda share: f"{100 * share:z.1f}"),
-        "number": lambda value, digits=2: None if value is None else f"{value:,.{digits}f}".removesuffix(".00"),
+        "number": lambda value, digits=2: (
+            None if value is None else f"{value:,.{digits}f}".removesuffix(".00")
+        ),
         "score": lambda value: None if value is None else f"{value:.3f}",
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
         "probability": lambda p: None if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}",
         "money": _format_money,
         "cost": _format_cost,
         "cost_span": span(_format_cost),
-        "set": lambda value: "default" if value is None else value if isinstance(value, str) else json.dumps(value),
+        "set": lambda value: (
+            "default" if value is None else value if isinstance(value, str) else json.dumps(value)
+        ),
         "whole": _keep_words_whole,
         "name": lambda value: _keep_words_whole(value, _LONGEST_NAME),
         "as_html": _as_html,
@@ -200,7 +220,9 @@ def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
     A word with more letters than `longest` may break.
     """
     return Markup(" ").join(
-        Markup('<span class="{}">{}</span>').format("whole" if len(word) <= longest else "long", word)
+        Markup('<span class="{}">{}</span>').format(
+            "whole" if len(word) <= longest else "long", word
+        )
         if len(word) > longest or (len(word) > 1 and not word.isalnum())
         else word
         for word in str(visible_value(value)).split()

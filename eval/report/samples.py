@@ -87,7 +87,11 @@ _ACTIONS = {None: "open", "accept": "accepted", "edit": "changed"}
 
 Scheme = Literal["fine", "binary"]
 SCHEMES: tuple[Scheme, ...] = ("fine", "binary")
-LABELS = ("kind", "gold", "verdict")  # a position in KINDS, and labels; NO_LABEL where there is none
+LABELS = (
+    "kind",
+    "gold",
+    "verdict",
+)  # a position in KINDS, and labels; NO_LABEL where there is none
 
 
 class SampleRow(NamedTuple):
@@ -103,7 +107,9 @@ class SampleRow(NamedTuple):
     offset: int  # of its line in results.jsonl
 
 
-def write_samples(folders: Sequence[Path], out: Path, *, most: int, prices: Prices | None = None) -> Path:
+def write_samples(
+    folders: Sequence[Path], out: Path, *, most: int, prices: Prices | None = None
+) -> Path:
     """Write samples.html.
 
     Args:
@@ -122,7 +128,14 @@ def write_samples(folders: Sequence[Path], out: Path, *, most: int, prices: Pric
     most_characters = _MOST_CHARACTERS // len(folders) if most else 0
     most_cases = max(MOST_CASES // len(folders), 2 * most)
     runs = [
-        _pack_run(folder, prices or prices_of_run(folder), most, most_cases, most_characters, f"run{number}-")
+        _pack_run(
+            folder,
+            prices or prices_of_run(folder),
+            most,
+            most_cases,
+            most_characters,
+            f"run{number}-",
+        )
         for number, folder in enumerate(folders)
     ]
     script = read_source("samples.js")
@@ -156,26 +169,40 @@ def draw_sample(line: JSON, prices: Prices | None = None, prefix: str = "ex-") -
     """
     post: JSON | None = None
     if isinstance(line.get("text"), str):
-        post = {"text": line["text"], **({} if line.get("has_image") is None else {"image": "its image"})}
+        post = {
+            "text": line["text"],
+            **({} if line.get("has_image") is None else {"image": "its image"}),
+        }
     was_missing = line.get("has_image") is False
     absent = "It was missing when the run was made." if was_missing else "Runs keep no images."
     try:
-        record = Record.model_validate({name: line[name] for name in Record.model_fields if name in line})
-        view = view_case(record, post=post, image_absent=absent, price=prices.cost_of_call if prices else None)
+        record = Record.model_validate(
+            {name: line[name] for name in Record.model_fields if name in line}
+        )
+        view = view_case(
+            record, post=post, image_absent=absent, price=prices.cost_of_call if prices else None
+        )
     except (ValidationError, BadInput) as error:
         problem = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return Markup('<p class="note">This result can\'t be shown as a case: {}.</p>').format(make_visible(problem))
+        return Markup('<p class="note">This result can\'t be shown as a case: {}.</p>').format(
+            make_visible(problem)
+        )
     return draw_fragment(view, prefix=prefix)
 
 
 def _row_of_result(line: JSON, result: Result, offset: int, prices: Prices | None) -> SampleRow:
-    gold, numbers = result.gold, result_numbers(result)
+    gold = result.gold
+    numbers = result_numbers(result)
     labels: dict[Scheme, dict[str, int]] = {}
     for scheme, names in zip(SCHEMES, (("gold", "label"), ("positive", "hateful")), strict=True):
         label, answer = (numbers[name] for name in names)
         kind = _kind_index(numbers, is_right=label == answer)
         labels[scheme] = {"kind": kind, "gold": label, "verdict": answer}
-    verdict = (result.category or str(numbers["label"])) if result.outcome == "verdict" else result.outcome
+    verdict = (
+        (result.category or str(numbers["label"]))
+        if result.outcome == "verdict"
+        else result.outcome
+    )
     fault = line.get("fault")
     facets = {
         "outcome": (result.outcome,),
@@ -232,7 +259,9 @@ def _review_state(review: Any) -> tuple[str, ...]:
     if not isinstance(review, dict):
         return ()
     action = review.get("action")
-    return (_ACTIONS.get(action, "waits") if action is None or isinstance(action, str) else "waits",)
+    return (
+        _ACTIONS.get(action, "waits") if action is None or isinstance(action, str) else "waits",
+    )
 
 
 def _image_state(result: Result) -> tuple[str, ...]:
@@ -251,13 +280,19 @@ def _text_values(value: Any) -> tuple[str, ...]:
 
 
 def _pack_run(
-    folder: Path, prices: Prices | None, most: int, most_cases: int, most_characters: int, prefix: str
+    folder: Path,
+    prices: Prices | None,
+    most: int,
+    most_cases: int,
+    most_characters: int,
+    prefix: str,
 ) -> JSON:
     """Return a run as the script reads it, without the beginnings of its words if they exceed this many characters.
 
     The labels are packed in both schemes: compared with a binary run, a fine-grained one is binary, too.
     """
-    rows, beginnings = list[SampleRow](), list[list[str]]()
+    rows = list[SampleRow]()
+    beginnings = list[list[str]]()
     for offset, result, line in read_lines(folder):
         parsed = from_json(line)
         rows.append(_row_of_result(parsed, result, offset, prices))
@@ -281,13 +316,18 @@ def _pack_run(
             facets[name] = _encode_values(row.facets[name] for row in rows)
     return {
         "name": make_visible(folder.resolve().name),
-        "about": make_visible(", ".join(str(settings[name]) for name in ("graph", "dataset") if settings.get(name))),
+        "about": make_visible(
+            ", ".join(str(settings[name]) for name in ("graph", "dataset") if settings.get(name))
+        ),
         "priced": prices is not None,
         "scheme": scheme,
         "post": [make_visible(row.post) for row in rows],
         "repeat": [row.repeat for row in rows],
         "outcome": [row.outcome for row in rows],
-        "labels": {each: {name: [row.labels[each][name] for row in rows] for name in LABELS} for each in SCHEMES},
+        "labels": {
+            each: {name: [row.labels[each][name] for row in rows] for name in LABELS}
+            for each in SCHEMES
+        },
         **{name: [_round_number(row.numbers[name]) for row in rows] for name in NUMBERS},
         "facets": facets,
         "beginnings": beginnings if most_characters > 0 else None,
@@ -315,7 +355,10 @@ def _encode_values(values: Iterable[tuple[str, ...]]) -> JSON:
     """Return the distinct sets of values, and for each sample the number of its set."""
     codes_of_sets: dict[tuple[str, ...], int] = {(): 0}
     codes = [codes_of_sets.setdefault(each, len(codes_of_sets)) for each in values]
-    return {"sets": [[make_visible(value) for value in each] for each in codes_of_sets], "codes": codes}
+    return {
+        "sets": [[make_visible(value) for value in each] for each in codes_of_sets],
+        "codes": codes,
+    }
 
 
 def _round_number(number: float | None) -> float | None:

@@ -14,7 +14,12 @@ from tribunal.schema import JSON
 
 
 def count_entry(
-    ledger: Path, entry: JSON, *, same: Sequence[str], is_counted: Callable[[JSON], bool], called: str
+    ledger: Path,
+    entry: JSON,
+    *,
+    same: Sequence[str],
+    is_counted: Callable[[JSON], bool],
+    called: str,
 ) -> int:
     """Write an entry with the time, and return its number among those that are counted, from 1.
 
@@ -43,13 +48,17 @@ def count_entry(
             write_whole(ledger, f"{held}{end}{json.dumps(new, ensure_ascii=False)}\n")
             return len(counted) + 1
     except LockHeld as error:
-        raise BadInput(f"{ledger}: another process is at it, where every {called} is counted; wait for it") from error
+        raise BadInput(
+            f"{ledger}: another process is at it, where every {called} is counted; wait for it"
+        ) from error
     except OSError as error:
         raise BadInput(
             f"{ledger}: {error.strerror or error}: every {called} is counted there; make it a file that can be written"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInput(f"{ledger}: broken: {error!r}: every {called} is counted there; put its lines right") from error
+        raise BadInput(
+            f"{ledger}: broken: {error!r}: every {called} is counted there; put its lines right"
+        ) from error
 
 
 def read_entries(ledger: Path) -> list[JSON]:
@@ -105,7 +114,9 @@ def final_look_in_words(run: JSON, folder: Path) -> str | None:
     if not isinstance(noted, dict) or not isinstance(look := noted.get("look"), int):
         return None
     entries = read_entries(folder.resolve().parent.parent / LOOKS)
-    known = [each for each in entries if all(each.get(name) == noted.get(name) for name in _OF_THE_DATA)]
+    known = [
+        each for each in entries if all(each.get(name) == noted.get(name) for name in _OF_THE_DATA)
+    ]
     return (
         f"A final look at the split {noted.get('split')} of {noted.get('data')}: number {look} of "
         f"{max(len(known), look)} comparisons of prompts made on it here. Each look beyond the first makes its figures "

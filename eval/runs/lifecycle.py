@@ -69,7 +69,8 @@ def carry_out_run(
     Raises:
         BadInput: the folder holds another run, another process is at it, or a setting is wrong.
     """
-    retried, engine = options.outcomes_to_retry(), options.engine
+    retried = options.outcomes_to_retry()
+    engine = options.engine
     job = replace(job, in_flight=options.in_flight, keep_text=options.keep_text)
     options.limits.check_prices(options.prices)
     if engine.name != "embedded" or (engine.workers or 1) > 1:
@@ -89,7 +90,10 @@ def carry_out_run(
         rejoined = waiting = 0
         if options.prices is not None:
             with report_unwritten(folder / PRICES):
-                write_whole(folder / PRICES, options.prices.model_dump_json(indent=2, exclude_none=True) + "\n")
+                write_whole(
+                    folder / PRICES,
+                    options.prices.model_dump_json(indent=2, exclude_none=True) + "\n",
+                )
         try:
             replaceable = {*retried, "pending"} if reviewed else retried
             if held.get("finished") and any(
@@ -108,15 +112,20 @@ def carry_out_run(
         except DiskFull as full:
             before = sum(1 for _ in read_line_starts(folder / RESULTS))
             tally = RunTally(total=job.count * job.repeats, before=before, stopped=str(full))
-        tally.rejoined, tally.waiting = rejoined, waiting + tally.outcomes["pending"]
+        tally.rejoined = rejoined
+        tally.waiting = waiting + tally.outcomes["pending"]
         try:
             write_out(tally)
             if not tally.stopped:
                 write_run_file(
-                    folder, {**held, "served": tally.served_names(), "head": read_head(folder)}, finished=True
+                    folder,
+                    {**held, "served": tally.served_names(), "head": read_head(folder)},
+                    finished=True,
                 )
         except OutputUnwritten as unwritten:
-            tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
+            tally.stopped = tally.stopped or str(
+                unwritten
+            )  # why it stopped before is the better thing to be told
         return tally
 
     run_many(_models_of_run(job))  # a wrong model or a missing key makes no folder
@@ -134,7 +143,9 @@ async def _tuning_warnings(job: RunJob) -> list[str]:
         return []
     system = system_of(job.graph)
     name = system.name if system else None
-    prompts = await load_prompts(job.context.prompts, afresh=True, system=name, edits=job.context.prompt_texts)
+    prompts = await load_prompts(
+        job.context.prompts, afresh=True, system=name, edits=job.context.prompt_texts
+    )
     return warn_of_other_models(prompts.name, prompts.file, await _models_of_run(job))
 
 
@@ -172,7 +183,9 @@ async def insert_reviewed_results(folder: Path) -> tuple[int, int]:
     from tribunal.docket.docket import docket_here  # SQLite, for those who have such results
 
     docket = await docket_here()
-    decided = {entry.thread for entry in await docket.entries(decided=True) if entry.status == "decided"}
+    decided = {
+        entry.thread for entry in await docket.entries(decided=True) if entry.status == "decided"
+    }
     fresh: dict[int, bytes] = {}
     for start in read_line_starts(folder / RESULTS):
         if start.outcome != "pending":
@@ -193,7 +206,9 @@ def _replace_record(old: JSON, record: Record) -> bytes:
     unseen = max(record.unseen_calls, old.get("unseen_calls") or 0)
     record = record.model_copy(update={"unseen_calls": unseen, "kept": old.get("kept")})
     beside: JSON = {
-        name: old[name] for name in ("gold", "has_image", "fields", "group", "likeness", "text") if name in old
+        name: old[name]
+        for name in ("gold", "has_image", "fields", "group", "likeness", "text")
+        if name in old
     }
     return encode_line(old["place"], old["repeat"], old["seconds"], record, beside)
 
@@ -210,7 +225,11 @@ def lock_run_folder(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(hold_lock(folder / ".lock"))
         except LockHeld as error:
-            raise BadInput(f"out: {folder}: another process is at this run; wait for it, or stop it") from error
+            raise BadInput(
+                f"out: {folder}: another process is at this run; wait for it, or stop it"
+            ) from error
         except OSError as error:
-            raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+            raise BadInput(
+                f"out: {folder}: can't be written: {error}; take another folder"
+            ) from error
         yield

@@ -35,7 +35,8 @@ from tribunal.runner.tally import RunTally, Watch
 from tribunal.schema import JSON, Frozen
 
 # Readers of a folder of Parquet leave out what begins with an underscore.
-MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"
+MANIFEST = "_manifest.json"
+FOLDER_RUN = "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
 OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
 _ROWS, _MOST_ROWS = 500, 10_000  # of a part
@@ -104,7 +105,10 @@ class PartColumns:
         for row in rows:
             line = row.line.decode().rstrip("\n")
             given, added = self._columns.row_cells(row.cells, {**parse_json(line), "record": line})
-            cells = {name: str(cell) if name in texts and cell is not None else cell for name, cell in given.items()}
+            cells = {
+                name: str(cell) if name in texts and cell is not None else cell
+                for name, cell in given.items()
+            }
             held.append({**cells, **added})
         file = io.BytesIO()
         pq.write_table(pa.Table.from_pylist(held, schema=self._schema), file, compression="zstd")
@@ -114,14 +118,19 @@ class PartColumns:
 class PartsFolder:
     """Keep the parts of one run, whose results lie in a folder of this machine."""
 
-    def __init__(self, at: Location, run: Path, table: PostTable, count: int, *, grows: bool = False) -> None:
+    def __init__(
+        self, at: Location, run: Path, table: PostTable, count: int, *, grows: bool = False
+    ) -> None:
         """Use a folder of parts for a run over a table of so many rows; nothing is read or written yet.
 
         Where parts may grow, a long run has fewer of them, and more results that are in its own folder alone.
         """
         self._grows = grows
-        self._at, self._run, self._table = at, run, table
-        self._manifest, self._held = Manifest(), dict[str, Any]()
+        self._at = at
+        self._run = run
+        self._table = table
+        self._manifest = Manifest()
+        self._held = dict[str, Any]()
         self._columns = PartColumns.of_table(table)
         self._written = bytearray(count)
         self._offset = self._number = self._seen = 0
@@ -139,7 +148,9 @@ class PartsFolder:
         try:
             await self._take_over(wanted)
         except OSError as error:
-            raise BadInput(f"out: {self._at}: can't be used: {error}; take another folder") from error
+            raise BadInput(
+                f"out: {self._at}: can't be used: {error}; take another folder"
+            ) from error
 
     async def _take_over(self, wanted: JSON) -> None:
         last = self._read_manifest()
@@ -148,9 +159,13 @@ class PartsFolder:
             try:
                 held = parse_json(self._read_file(FOLDER_RUN) or b"null")
             except ValueError as error:
-                raise BadInput(f"{self._at}/{FOLDER_RUN}: broken: {error}; take another folder") from error
+                raise BadInput(
+                    f"{self._at}/{FOLDER_RUN}: broken: {error}; take another folder"
+                ) from error
             if not isinstance(held, dict):
-                raise BadInput(f"out: {self._at}: has parts and no {FOLDER_RUN}; take another folder")
+                raise BadInput(
+                    f"out: {self._at}: has parts and no {FOLDER_RUN}; take another folder"
+                )
             self._held = check_unchanged(held, wanted, self._at)
         else:
             self._held = wanted
@@ -181,7 +196,8 @@ class PartsFolder:
             watch(tally)
             old = time.monotonic() - self._looked > _SECONDS
             if old or tally.done >= self._seen + self._rows:
-                self._looked, self._seen = time.monotonic(), tally.done
+                self._looked = time.monotonic()
+                self._seen = tally.done
                 with suppress(OSError, Unreachable):
                     self._write_new_results(all_of_them=old)
 
@@ -199,9 +215,14 @@ class PartsFolder:
             if whole:
                 for name in set(self._part_names()) - {part.name for part in self._manifest.parts}:
                     self._at.fs.delete_file(f"{self._at.path}/{name}")
-                self._write_file(FOLDER_RUN, encode_run_file(self._held, finished=True).encode("utf-8", "replace"))
+                self._write_file(
+                    FOLDER_RUN,
+                    encode_run_file(self._held, finished=True).encode("utf-8", "replace"),
+                )
         except (OSError, Unreachable) as error:
-            raise OutputUnwritten(f"out: {self._at}: can't be written: {error}; make room") from error
+            raise OutputUnwritten(
+                f"out: {self._at}: can't be written: {error}; make room"
+            ) from error
 
     def read_results(self, name: str) -> Iterator[ResultRow]:
         """Yield the results of a part, without the cells of its rows; raise `BadInput` if it can't be read."""
@@ -210,11 +231,17 @@ class PartsFolder:
         try:
             with self._at.fs.open_input_file(f"{self._at.path}/{name}") as file:
                 part = pq.ParquetFile(file)
-                for rows in part.iter_batches(batch_size=1000, columns=part.schema_arrow.names[-3:]):
-                    for place, repeat, line in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                for rows in part.iter_batches(
+                    batch_size=1000, columns=part.schema_arrow.names[-3:]
+                ):
+                    for place, repeat, line in zip(
+                        *(column.to_pylist() for column in rows.columns), strict=True
+                    ):
                         yield ResultRow(place, repeat, f"{line}\n".encode("utf-8", "replace"), {})
         except (OSError, ValueError) as error:
-            raise BadInput(f"{self._at}/{name}: can't be read: {error}; remove it, and run again") from error
+            raise BadInput(
+                f"{self._at}/{name}: can't be read: {error}; remove it, and run again"
+            ) from error
 
     def _write_new_results(self, *, all_of_them: bool) -> None:
         starts = read_line_starts(self._run / RESULTS, self._offset)
@@ -224,7 +251,9 @@ class PartsFolder:
             new = [start for start in held if not self._written[start.place]]
             if new:
                 self._read_cells_ahead({start.place for start in new})
-                self._write_part([ResultRow(each.place, 0, each.line, self._ahead[each.place]) for each in new])
+                self._write_part(
+                    [ResultRow(each.place, 0, each.line, self._ahead[each.place]) for each in new]
+                )
             for start in new:
                 self._written[start.place] = 1
                 del self._ahead[start.place]
@@ -233,7 +262,11 @@ class PartsFolder:
     @property
     def _rows(self) -> int:
         """Return how many rows the next part has, unless it is the last."""
-        return min(_ROWS * (1 + self._number // _PARTS_OF_A_SIZE), _MOST_ROWS) if self._grows else _ROWS
+        return (
+            min(_ROWS * (1 + self._number // _PARTS_OF_A_SIZE), _MOST_ROWS)
+            if self._grows
+            else _ROWS
+        )
 
     def _read_cells_ahead(self, places: set[int]) -> None:
         lacking = places - self._ahead.keys()
@@ -249,11 +282,14 @@ class PartsFolder:
                 f"out: {self._at}: another command has begun to go on with this run; wait for it, or stop it and run "
                 "this one again"
             )
-        name, content = f"part-{self._manifest.attempt:05}-{self._number:08}.parquet", self._columns.encode_part(rows)
+        name = f"part-{self._manifest.attempt:05}-{self._number:08}.parquet"
+        content = self._columns.encode_part(rows)
         self._write_file(name, content)
         part = PartFile(name=name, rows=len(rows), bytes=len(content))
         # Until it is listed too, the part counts as unwritten, and the next one, with these rows, takes its name.
-        self._write_manifest(self._manifest.model_copy(update={"parts": (*self._manifest.parts, part)}))
+        self._write_manifest(
+            self._manifest.model_copy(update={"parts": (*self._manifest.parts, part)})
+        )
         self._number += 1
 
     def _counted_parts(self, manifest: Manifest) -> Iterator[PartFile]:
@@ -266,7 +302,9 @@ class PartsFolder:
                 yield known[name]
             elif int(name.split("-")[1]) == manifest.attempt:
                 with self._at.fs.open_input_file(f"{self._at.path}/{name}") as file:
-                    yield PartFile(name=name, rows=pq.ParquetFile(file).metadata.num_rows, bytes=file.size())
+                    yield PartFile(
+                        name=name, rows=pq.ParquetFile(file).metadata.num_rows, bytes=file.size()
+                    )
 
     def _part_names(self) -> list[str]:
         from pyarrow.fs import FileSelector
@@ -279,7 +317,9 @@ class PartsFolder:
         try:
             return Manifest() if content is None else Manifest.model_validate_json(content)
         except ValidationError as error:
-            raise BadInput(f"{self._at}/{MANIFEST}: broken: {error}; take another folder") from error
+            raise BadInput(
+                f"{self._at}/{MANIFEST}: broken: {error}; take another folder"
+            ) from error
 
     def _write_manifest(self, manifest: Manifest) -> None:
         self._write_file(MANIFEST, json.dumps(manifest.dump(), indent=1).encode())

@@ -35,7 +35,9 @@ def describe_environment() -> JSON:
 
 @lru_cache(maxsize=8)
 def _describe_environment(folder: Path) -> JSON:
-    root = next((each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder)
+    root = next(
+        (each for each in (folder, *folder.parents) if (each / "pyproject.toml").is_file()), folder
+    )
     lock = next((root / name for name in _LOCKS if (root / name).is_file()), None)
     installed = {each.name: each.version for each in distributions() if each.name}
     return {
@@ -69,7 +71,9 @@ def _ask_git(folder: Path, *arguments: str) -> str | None:
 def describe_texts(graph: str, context: Context) -> JSON:
     """Return the whole policy and every prompt of the set that a run uses."""
     system = system_of(graph)
-    prompts = read_prompt_set(context.prompts, system.name if system else None, context.prompt_texts)
+    prompts = read_prompt_set(
+        context.prompts, system.name if system else None, context.prompt_texts
+    )
     policy = load_policy(context.policy, context.policy_definition)
     return {"policy": policy.source, "prompts": dict(sorted(prompts.texts.items()))}
 
@@ -79,17 +83,30 @@ _WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
 
 
 def describe_run(
-    graph: str | None, dataset: JSON, sampling: JSON, repeats: int, posts: SamplePlan, context: Context
+    graph: str | None,
+    dataset: JSON,
+    sampling: JSON,
+    repeats: int,
+    posts: SamplePlan,
+    context: Context,
 ) -> JSON:
     """Return what the results of a run depend on, but for its pins; without a `graph`, predictions were imported."""
-    settings = {name: value for name, value in settings_for_record(context).items() if name not in _WITHOUT_EFFECT}
+    settings = {
+        name: value
+        for name, value in settings_for_record(context).items()
+        if name not in _WITHOUT_EFFECT
+    }
     if context.searxng_url and "searxng_url" not in settings:
         settings["searxng_url"] = "(with a password)"
     in_force = load_policy(context.policy, context.policy_definition)
-    surroundings: JSON = {"policy": {"name": in_force.name, "sha": in_force.sha}, "tribunal": __version__}
+    surroundings: JSON = {
+        "policy": {"name": in_force.name, "sha": in_force.sha},
+        "tribunal": __version__,
+    }
     texts: JSON = {"policy": in_force.source}
     if graph is not None:
-        surroundings, texts = describe_surroundings(graph, context), describe_texts(graph, context)
+        surroundings = describe_surroundings(graph, context)
+        texts = describe_texts(graph, context)
     return {
         "graph": graph or IMPORTED,
         "dataset": dataset["name"],
@@ -125,7 +142,8 @@ def begin_run(folder: Path, wanted: JSON) -> JSON:
     """
     held = read_begun_run(folder)
     if held is not None:
-        held, here = check_unchanged(held, wanted, folder), wanted.get("environment")
+        held = check_unchanged(held, wanted, folder)
+        here = wanted.get("environment")
         known = [held.get("environment"), *held.get("continued", ())]
         if here != known[-1]:  # the results from here on are made otherwise
             held = {**held, "continued": [*known[1:], here]}
@@ -144,19 +162,27 @@ def read_begun_run(folder: Path) -> JSON | None:
     except (OSError, ValueError) as error:
         raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
     if any((folder / "parts").glob("part-*.parquet")):
-        raise BadInput(f"out: {folder}: an earlier version left results in parts; finish it there, or take another")
-    if not any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED)):
+        raise BadInput(
+            f"out: {folder}: an earlier version left results in parts; finish it there, or take another"
+        )
+    if not any(
+        (folder / name).exists() and (folder / name).stat().st_size
+        for name in (RESULTS, SUPERSEDED)
+    ):
         return None  # a run that a wrong setting ended before its first result may be put right
     if held is None:
         raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
     if not isinstance(held, dict):
-        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
+        raise BadInput(
+            f"out: {folder}: can't be used: its {RUN} holds no object; take another folder"
+        )
     return held
 
 
 def check_unchanged(held: JSON, wanted: JSON, where: object) -> JSON:
     """Return the run.json of a run; raise `BadInput` if it was begun with other settings, each then and now."""
-    if changed := list(list_changes(held, wanted)):
+    changed = list(list_changes(held, wanted))
+    if changed:
         raise BadInput(
             f"out: {where}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
             "folder"
@@ -173,4 +199,9 @@ def write_run_file(folder: Path, run: JSON, *, finished: bool = False) -> None:
 
 def encode_run_file(run: JSON, *, finished: bool = False) -> str:
     """Return the text of a run.json; with the time if the run is finished."""
-    return json.dumps({**run, "finished": _utc_now()} if finished else run, indent=2, ensure_ascii=False) + "\n"
+    return (
+        json.dumps(
+            {**run, "finished": _utc_now()} if finished else run, indent=2, ensure_ascii=False
+        )
+        + "\n"
+    )

@@ -30,7 +30,13 @@ from tribunal.process.files import (
 )
 from tribunal.retrievers.indexes.table_rows import TableFile
 from tribunal.review.table_files import ColumnKind, TableWriter, arrow_schema
-from tribunal.runner.journal import RESULTS, SUPERSEDED, OutputUnwritten, parse_result, read_line_starts
+from tribunal.runner.journal import (
+    RESULTS,
+    SUPERSEDED,
+    OutputUnwritten,
+    parse_result,
+    read_line_starts,
+)
 from tribunal.runner.tally import RunTally, Watch
 from tribunal.schema import JSON, Frozen
 
@@ -55,7 +61,11 @@ def check_format(out: Path) -> None:
 
 
 def write_parquet_table(
-    dataset: PostTable, run: Path, count: int, out: Path, tell: Callable[[int], None] = lambda count: None
+    dataset: PostTable,
+    run: Path,
+    count: int,
+    out: Path,
+    tell: Callable[[int], None] = lambda count: None,
 ) -> None:
     """Write the outcomes of a finished run beside their rows as Parquet, whole or not at all.
 
@@ -71,7 +81,8 @@ def write_parquet_table(
     Raises:
         OutputUnwritten: the file can't be written.
     """
-    rows, schema = _read_decided_rows(dataset, run / RESULTS, count, tell), _common_schema(dataset.tables.files)
+    rows = _read_decided_rows(dataset, run / RESULTS, count, tell)
+    schema = _common_schema(dataset.tables.files)
     with report_unwritten_table(out, run), write_atomically(out) as file:
         if schema is not None:
             _write_parquet_with_outcomes(dataset.tables.files, schema, rows, file)
@@ -87,16 +98,22 @@ def report_unwritten_table(out: Path, run: Path) -> Iterator[None]:
     try:
         yield
     except IsADirectoryError as error:
-        raise BadInput(f"out: {out}: {error.strerror}; the results are in {run}, run it again") from error
+        raise BadInput(
+            f"out: {out}: {error.strerror}; the results are in {run}, run it again"
+        ) from error
     except OSError as error:
-        raise OutputUnwritten(f"out: {out}: can't be written: {error.strerror or error}; make room") from error
+        raise OutputUnwritten(
+            f"out: {out}: can't be written: {error.strerror or error}; make room"
+        ) from error
 
 
 def _read_decided_rows(
     dataset: PostTable, path: Path, count: int, tell: Callable[[int], None]
 ) -> Iterator[tuple[JSON, JSON]]:
     """Yield the input's rows with their records. Memory holds eight bytes a row."""
-    for place, row in enumerate(zip(dataset.cells(), read_records_in_order(path, count), strict=True)):
+    for place, row in enumerate(
+        zip(dataset.cells(), read_records_in_order(path, count), strict=True)
+    ):
         if place % TELL_EVERY == 0:
             tell(place)
         yield row
@@ -136,9 +153,12 @@ class OutputColumns:
 
         The record of a row that has none is whatever of the added columns is to be said of it.
         """
-        usage, review = record.get("usage", {}), record.get("review")
+        usage = record.get("usage", {})
+        review = record.get("review")
         found = {
-            "rehearsed": was_rehearsed(record["calls"]) if usage else None,  # what an older record doesn't say itself
+            "rehearsed": was_rehearsed(record["calls"])
+            if usage
+            else None,  # what an older record doesn't say itself
             **record,
             **find_case_decider(record)._asdict(),
             "calls": usage.get("calls"),
@@ -159,15 +179,24 @@ class OutcomeTable:
     Cells of the input are texts in Parquet, since a later row may differ.
     """
 
-    def __init__(self, form: str, columns: OutputColumns, file: IO[bytes], *, begun: bool = False) -> None:
+    def __init__(
+        self, form: str, columns: OutputColumns, file: IO[bytes], *, begun: bool = False
+    ) -> None:
         """Begin a table in an open file: `jsonl`, `csv`, `tsv` or `parquet`; or go on with one that has its head."""
-        self._form, self._columns, self._file = form, columns, file
+        self._form = form
+        self._columns = columns
+        self._file = file
         self._writer: TableWriter | None = None
         if form != "jsonl":
-            kinds: dict[str, ColumnKind] = {**dict.fromkeys(columns.given, "text"), **columns.added_kinds}
+            kinds: dict[str, ColumnKind] = {
+                **dict.fromkeys(columns.given, "text"),
+                **columns.added_kinds,
+            }
             separated = {"csv": ",", "tsv": "\t"}
             form = "csv" if form in separated else form
-            self._writer = TableWriter(form, kinds, file, separated.get(self._form, ","), begun=begun)
+            self._writer = TableWriter(
+                form, kinds, file, separated.get(self._form, ","), begun=begun
+            )
 
     def add_row(self, row: JSON, record: JSON) -> None:
         """Add a row with its record; a line of JSON is the record, with who decided, and the row in `input`."""
@@ -206,7 +235,10 @@ def _write_parquet_with_outcomes(
             check_regular(each.path)
             with pq.ParquetFile(each.path, memory_map=True) as given:
                 for batch in given.iter_batches(batch_size=_ROWS_A_GROUP):
-                    cells = [columns.row_cells({}, record)[1] for _, record in islice(rows, batch.num_rows)]
+                    cells = [
+                        columns.row_cells({}, record)[1]
+                        for _, record in islice(rows, batch.num_rows)
+                    ]
                     beside = pa.Table.from_pylist(cells, schema=added)
                     whole = [*pa.Table.from_batches([batch]).columns, *beside.columns]
                     writer.write_table(pa.Table.from_arrays(whole, schema=writer.schema))
@@ -240,9 +272,14 @@ class GrowingTable:
 
     def __init__(self, folder: Path, suffix: str, table: PostTable, count: int) -> None:
         """Use a run's folder for a table of so many rows; nothing is read or written yet."""
-        self.path, self._note = folder / f"rows{suffix}", folder / f"rows{suffix}.json"
-        self._folder, self._table, self._form = folder, table, suffix.removeprefix(".")
-        self._offsets = array("q", bytes(8 * count))  # of each row's result, from 1 on; 0: there is none yet
+        self.path = folder / f"rows{suffix}"
+        self._note = folder / f"rows{suffix}.json"
+        self._folder = folder
+        self._table = table
+        self._form = suffix.removeprefix(".")
+        self._offsets = array(
+            "q", bytes(8 * count)
+        )  # of each row's result, from 1 on; 0: there is none yet
         self._read = self._seen = 0
         self._looked = time.monotonic()
         self._written: WrittenRows | None = None
@@ -257,7 +294,8 @@ class GrowingTable:
             watch(tally)
             waited = tally.done > self._seen and time.monotonic() - self._looked > _SECONDS
             if not self._failed and (waited or tally.done >= self._seen + _ROWS):
-                self._looked, self._seen = time.monotonic(), tally.done
+                self._looked = time.monotonic()
+                self._seen = tally.done
                 with suppress(OSError, BadInput):
                     self._write_next_rows()
 
@@ -286,9 +324,13 @@ class GrowingTable:
             if rows:
                 written = self._append(content, written, rows)
         except (OSError, BadInput):
-            self._written, self._failed = None, True  # the note is read again, and the input from its begin
+            self._written, self._failed = (
+                None,
+                True,
+            )  # the note is read again, and the input from its begin
             raise
-        self._written, self._failed = written, False
+        self._written = written
+        self._failed = False
         return rows
 
     def _encode_rows(self, place: int) -> tuple[bytes, int]:
@@ -297,7 +339,8 @@ class GrowingTable:
         for start in read_line_starts(path, self._read):
             self._offsets[start.place] = start.offset + 1
             self._read = start.offset + len(start.line)
-        content, rows = io.BytesIO(), 0
+        content = io.BytesIO()
+        rows = 0
         if place == len(self._offsets) or not self._offsets[place]:
             return b"", 0
         columns = OutputColumns(self._table.column_names)
@@ -310,7 +353,9 @@ class GrowingTable:
                 if not offset or content.tell() > _MOST_BYTES:
                     break
                 results.seek(offset - 1)
-                table.add_row(next(self._cells), parse_result(path, results.readline(MOST_LINE), offset - 1))
+                table.add_row(
+                    next(self._cells), parse_result(path, results.readline(MOST_LINE), offset - 1)
+                )
                 rows += 1
         return content.getvalue(), rows
 

@@ -19,16 +19,24 @@ app = FastAPI()
 
 
 @app.post("/coop")
-async def decide_by_action(action: dict[str, Any], authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+async def decide_by_action(
+    action: dict[str, Any], authorization: Annotated[str, Header()] = ""
+) -> dict[str, Any]:
     """Send the decision. The item's id in Coop is the `post_id` under which the post was judged."""
-    if not hmac.compare_digest(authorization.encode(), f"Bearer {os.environ['COOP_SECRET']}".encode()):
+    if not hmac.compare_digest(
+        authorization.encode(), f"Bearer {os.environ['COOP_SECRET']}".encode()
+    ):
         raise HTTPException(401)
     category = action.get("custom", {}).get("category")
     if not action.get("actorEmail") or category is None:
         return {"ignored": "an action of a rule, or without a category"}
     headers = {"X-API-Key": os.environ["TRIBUNAL_KEY"]}
-    async with httpx.AsyncClient(base_url=os.environ["TRIBUNAL_URL"], headers=headers, timeout=30) as client:
-        waiting = await client.get("/v1/cases", params={"post_id": action["item"]["id"], "outcome": "pending"})
+    async with httpx.AsyncClient(
+        base_url=os.environ["TRIBUNAL_URL"], headers=headers, timeout=30
+    ) as client:
+        waiting = await client.get(
+            "/v1/cases", params={"post_id": action["item"]["id"], "outcome": "pending"}
+        )
         cases = waiting.raise_for_status().json()["cases"]
         if len(cases) != 1:
             raise HTTPException(409, f"{len(cases)} cases of this item wait for a person")

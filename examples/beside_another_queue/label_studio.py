@@ -19,13 +19,21 @@ app = FastAPI()
 
 
 @app.post("/label-studio")
-async def decide_by_annotation(event: dict[str, Any], authorization: Annotated[str, Header()] = "") -> dict[str, Any]:
+async def decide_by_annotation(
+    event: dict[str, Any], authorization: Annotated[str, Header()] = ""
+) -> dict[str, Any]:
     """Send the decision. The first one counts; Tribunal answers 409 to a later one."""
-    if not hmac.compare_digest(authorization.encode(), f"Bearer {os.environ['STUDIO_SECRET']}".encode()):
+    if not hmac.compare_digest(
+        authorization.encode(), f"Bearer {os.environ['STUDIO_SECRET']}".encode()
+    ):
         raise HTTPException(401)
     annotation = event.get("annotation", {})
     results = {each["from_name"]: each["value"] for each in annotation.get("result", [])}
-    if event["action"] != "ANNOTATION_CREATED" or annotation["was_cancelled"] or "category" not in results:
+    if (
+        event["action"] != "ANNOTATION_CREATED"
+        or annotation["was_cancelled"]
+        or "category" not in results
+    ):
         return {"ignored": "no category was chosen"}
     decision = {
         "action": "change",
@@ -35,7 +43,9 @@ async def decide_by_annotation(event: dict[str, Any], authorization: Annotated[s
     }
     case_id = event["task"]["data"]["case"]
     headers = {"X-API-Key": os.environ["TRIBUNAL_KEY"]}
-    async with httpx.AsyncClient(base_url=os.environ["TRIBUNAL_URL"], headers=headers, timeout=30) as client:
+    async with httpx.AsyncClient(
+        base_url=os.environ["TRIBUNAL_URL"], headers=headers, timeout=30
+    ) as client:
         answer = await client.post(f"/v1/cases/{case_id}/decision", json=decision)
     if answer.is_error:
         raise HTTPException(answer.status_code, answer.json()["error"]["message"])

@@ -27,13 +27,18 @@ TITLES = {
 async def tell_slack(request: Request) -> None:
     """Post one event to Slack. If Slack refuses it, Tribunal sends the event again later."""
     try:
-        event = Webhook(os.environ["WEBHOOK_SECRET"]).verify(await request.body(), dict(request.headers))
+        event = Webhook(os.environ["WEBHOOK_SECRET"]).verify(
+            await request.body(), dict(request.headers)
+        )
     except WebhookVerificationError:
         raise HTTPException(401) from None
     if event["type"] not in TITLES:
         return
     case = event["data"]
-    lines = [f"*{TITLES[event['type']]}*", f"Case {case['id']}: {case['category'] or 'no category yet'}"]
+    lines = [
+        f"*{TITLES[event['type']]}*",
+        f"Case {case['id']}: {case['category'] or 'no category yet'}",
+    ]
     if "appeal" in case:
         lines.append(f"Appeal {case['appeal']['id']}")
     lines.append(f"<{case['link'].replace('/v1/', '/desk/', 1)}|Open at the desk>")

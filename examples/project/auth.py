@@ -30,7 +30,9 @@ async def _key_store() -> Store:
 def _read_key(headers: dict[bytes, bytes]) -> str:
     """Return the key of a request: X-API-Key, or Authorization: Bearer."""
     scheme, _, token = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-    return headers.get(b"x-api-key", b"").decode("latin-1") or (token if scheme.lower() == "bearer" else "")
+    return headers.get(b"x-api-key", b"").decode("latin-1") or (
+        token if scheme.lower() == "bearer" else ""
+    )
 
 
 @auth.authenticate
@@ -40,15 +42,26 @@ async def authenticate(headers: dict[bytes, bytes]) -> Auth.types.MinimalUserDic
         caller = await find_caller(await _key_store(), _read_key(headers))
     except Problem as problem:
         raise Auth.exceptions.HTTPException(401, str(problem)) from None
-    except (BadInput, SQLAlchemyError) as error:  # the log names the database; the client doesn't see it
+    except (
+        BadInput,
+        SQLAlchemyError,
+    ) as error:  # the log names the database; the client doesn't see it
         raise Auth.exceptions.HTTPException(503, "the keys can't be looked up now") from error
     if not caller.key_id:
-        raise Auth.exceptions.HTTPException(401, "there is no key yet; make one: tribunal service keys add")
+        raise Auth.exceptions.HTTPException(
+            401, "there is no key yet; make one: tribunal service keys add"
+        )
     if not caller.may("judge"):
         raise Auth.exceptions.HTTPException(403, "this key needs the scope judge")
     if caller.limits != KeyLimits():
-        raise Auth.exceptions.HTTPException(403, "this key has limits, which are counted only at /v1 of the service")
-    return {"identity": caller.key_id, "display_name": caller.name, "permissions": list(caller.scopes)}
+        raise Auth.exceptions.HTTPException(
+            403, "this key has limits, which are counted only at /v1 of the service"
+        )
+    return {
+        "identity": caller.key_id,
+        "display_name": caller.name,
+        "permissions": list(caller.scopes),
+    }
 
 
 @auth.on

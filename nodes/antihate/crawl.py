@@ -22,7 +22,12 @@ from tribunal.models.ask import Answer
 from tribunal.models.budget import LAST_WORD, Budget
 from tribunal.models.saved_calls import gather_calls, save_call, save_result
 from tribunal.models.stops import is_stepped_through
-from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
+from tribunal.nodes.antihate.research import (
+    ask_archived,
+    gather_answers,
+    library_of_case,
+    merge_logs,
+)
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.state import ResearchState, post_of
@@ -47,7 +52,9 @@ class Crawl:
         self._fetch = fetch
         self._tasks = {url: asyncio.ensure_future(fetch(url)) for url in urls}
 
-    async def wait_for_pages(self, pending: Sequence[str], *, in_order: bool = False, seconds: float) -> list[str]:
+    async def wait_for_pages(
+        self, pending: Sequence[str], *, in_order: bool = False, seconds: float
+    ) -> list[str]:
         """Wait until a pending page is there, and return the URLs of all that are; empty if none is in so many seconds.
 
         With `in_order`, wait for the first of the pending ones, and return it alone: a replay goes the way that the
@@ -56,7 +63,9 @@ class Crawl:
         waited = {url: self._task_of(url) for url in pending}
         if in_order:
             waited = {pending[0]: waited[pending[0]]}
-        await asyncio.wait(waited.values(), timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            waited.values(), timeout=max(0.0, seconds), return_when=asyncio.FIRST_COMPLETED
+        )
         return [url for url, task in waited.items() if task.done()]
 
     async def page(self, url: str) -> StoredPage | str:
@@ -114,7 +123,8 @@ async def resume_crawl(state: ResearchState) -> Crawl:
 async def end_crawl(state: ResearchState) -> None:
     """Forget the current crawl, and stop its unfinished work."""
     held = await _crawls.get()
-    if crawl := held.pop(state.get("crawl") or "", None):
+    crawl = held.pop(state.get("crawl") or "", None)
+    if crawl:
         crawl.cancel()
 
 
@@ -161,11 +171,17 @@ async def read_arrived_pages(
     pages = await resume_crawl(state)
 
     async def wait_for_pages() -> JSON:
-        return {"urls": await pages.wait_for_pages(order or urls, in_order=order is not None, seconds=seconds)}
+        return {
+            "urls": await pages.wait_for_pages(
+                order or urls, in_order=order is not None, seconds=seconds
+            )
+        }
 
     arrived = (await save_result(runtime, wait_for_pages))["urls"]
     read = await _read_pages(arrived, pages, state, runtime, kept)
-    return read, {name: [each for page in read for each in page.pop(name)] for name in ("calls", "warnings")}
+    return read, {
+        name: [each for page in read for each in page.pop(name)] for name in ("calls", "warnings")
+    }
 
 
 async def _read_pages(
@@ -181,8 +197,13 @@ async def _read_pages(
         else:
             readings[url] = await _cut_page(page, by_url[url], state, kept)
     in_turn = is_stepped_through(state, runtime)
-    for reading in readings.values():  # nothing is awaited in between: the calls begin in the same order each time
-        answers = (_ask_about_window(reading, place, state, runtime) for place in range(len(reading.windows)))
+    for reading in (
+        readings.values()
+    ):  # nothing is awaited in between: the calls begin in the same order each time
+        answers = (
+            _ask_about_window(reading, place, state, runtime)
+            for place in range(len(reading.windows))
+        )
         reading.answers = answers if in_turn else list(answers)
 
     async def read(url: str) -> JSON:
@@ -195,13 +216,23 @@ async def _read_pages(
             return note
         reading = readings[url]
         page = reading.page
-        note |= {"page_id": page.id, "title": reading.title, "language": page.language, "date": page.date}
+        note |= {
+            "page_id": page.id,
+            "title": reading.title,
+            "language": page.language,
+            "date": page.date,
+        }
         try:
             return {**note, **await _find_evidence(reading, state, in_turn=in_turn)}
         except ModelError as fault:
             # A page that the model won't or can't read is one page less, and not the end of the case.
             said = f"{url}: could not be read: {fault}"
-            return {**note, "error": said, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+            return {
+                **note,
+                "error": said,
+                "calls": list(fault.calls),
+                "warnings": [*fault.warnings, said],
+            }
 
     notes = await gather_calls(map(read, urls), in_turn=in_turn)
     for each in notes:
@@ -210,17 +241,26 @@ async def _read_pages(
     return cast("list[JSON]", notes)
 
 
-async def _cut_page(page: StoredPage, target: JSON, state: ResearchState, kept: int) -> _PageReading:
+async def _cut_page(
+    page: StoredPage, target: JSON, state: ResearchState, kept: int
+) -> _PageReading:
     from tribunal.retrievers.web.page_reader import cut_windows_in_thread
 
-    context, library = context_of(state), await library_of_case(state)
+    context = context_of(state)
+    library = await library_of_case(state)
     counter = await library.web.counter
-    parts = await cut_windows_in_thread(page.text, context.window_tokens, context.window_overlap, counter)
+    parts = await cut_windows_in_thread(
+        page.text, context.window_tokens, context.window_overlap, counter
+    )
     # Each page of a turn gets its share of what is left. Kept: the judgement after each page, whether it is enough, and
     # the verdict.
     share = len(state["pending"])
-    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=kept + share + 1 + LAST_WORD)
-    return _PageReading(page, page.title or target["title"], target["query"], parts, parts[: affordable // share])
+    affordable = Budget.from_state(context, state).most(
+        context.max_windows * share, kept=kept + share + 1 + LAST_WORD
+    )
+    return _PageReading(
+        page, page.title or target["title"], target["query"], parts, parts[: affordable // share]
+    )
 
 
 def _ask_about_window(
@@ -248,7 +288,9 @@ async def _find_evidence(reading: _PageReading, state: ResearchState, *, in_turn
     """Return the evidence in a page, how many quoted passages it doesn't hold, and the log."""
     from tribunal.retrievers.web.page_reader import find_passage
 
-    context, page, windows = context_of(state), reading.page, reading.windows
+    context = context_of(state)
+    page = reading.page
+    windows = reading.windows
     counter = await (await library_of_case(state)).web.counter
     answers = await gather_answers(reading.answers, in_turn=in_turn)
     found: dict[tuple[int, int], JSON] = {}
@@ -259,7 +301,8 @@ async def _find_evidence(reading: _PageReading, state: ResearchState, *, in_turn
             if span is None:
                 rejected += 1
                 continue
-            start, end = window.start + span[0], window.start + span[1]
+            start = window.start + span[0]
+            end = window.start + span[1]
             if (start, end) not in found:
                 found[start, end] = Evidence(
                     id="", query=reading.query, url=page.url, page_id=page.id, title=reading.title,
@@ -268,12 +311,20 @@ async def _find_evidence(reading: _PageReading, state: ResearchState, *, in_turn
     log = merge_logs(answers)
     warnings = [counter.warning] if counter.warning else []
     warnings += log["warnings"]
-    if unread := len(reading.parts) - len(windows):
+    unread = len(reading.parts) - len(windows)
+    if unread:
         limited = len(windows) == context.max_windows
         why = f"max_windows is {context.max_windows}" if limited else "the budget had no more calls"
-        warnings.append(f"{page.url}: {unread} of its {len(reading.parts)} parts were not read: {why}")
+        warnings.append(
+            f"{page.url}: {unread} of its {len(reading.parts)} parts were not read: {why}"
+        )
     if page.truncated:
         warnings.append(f"{page.url}: is longer than what is taken of a page; its end was not read")
     if rejected:
         warnings.append(f"{page.url}: {rejected} passages that it doesn't hold were rejected")
-    return {"passages": list(found.values()), "rejected": rejected, "calls": log["calls"], "warnings": warnings}
+    return {
+        "passages": list(found.values()),
+        "rejected": rejected,
+        "calls": log["calls"],
+        "warnings": warnings,
+    }

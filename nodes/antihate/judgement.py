@@ -17,7 +17,14 @@ from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
-from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, VerdictForm, verdict_form
+from tribunal.nodes.antihate.roles import (
+    ENOUGH,
+    VERDICT,
+    WEIGH,
+    ZERO_SHOT,
+    VerdictForm,
+    verdict_form,
+)
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
 from tribunal.nodes.forms import (
     Mend,
@@ -29,7 +36,13 @@ from tribunal.nodes.forms import (
     strike_unknown_clauses,
 )
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain
+from tribunal.nodes.verdict import (
+    USUAL_THRESHOLD,
+    confidence_wanted,
+    deliver,
+    is_closed,
+    is_uncertain,
+)
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Step
@@ -64,18 +77,29 @@ async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
         )
 
     weighing = save_call(f"weigh: {key}", WEIGH, state, runtime, ask_researcher)
-    answer, read = await asyncio.gather(weighing, _read_meanwhile(state, runtime), return_exceptions=True)
+    answer, read = await asyncio.gather(
+        weighing, _read_meanwhile(state, runtime), return_exceptions=True
+    )
     update, log = ({}, {"calls": [], "warnings": []}) if isinstance(read, BaseException) else read
     if isinstance(answer, ModelError):
         answer.calls = (*log["calls"], *answer.calls)
     for ended in (answer, read):
         if isinstance(ended, BaseException):
             raise ended
-    note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
+    note = {
+        "id": page["id"],
+        "url": page["url"],
+        "turn": state["turn"],
+        **answer.value.model_dump(),
+    }
     runtime.stream_writer({"event": "judgement", **note})
     library = await library_of_case(state)
     await library.add_decision(state["run"], "judgement", note)
-    return {"judgements": [note], **update, **{name: [*answer.log[name], *log[name]] for name in log}}
+    return {
+        "judgements": [note],
+        **update,
+        **{name: [*answer.log[name], *log[name]] for name in log},
+    }
 
 
 async def _read_meanwhile(state: ResearchState, runtime: Runtime[Context]) -> tuple[JSON, JSON]:
@@ -83,7 +107,9 @@ async def _read_meanwhile(state: ResearchState, runtime: Runtime[Context]) -> tu
     nothing: JSON = {"calls": [], "warnings": []}
     if state.get("read_pages") or not state["pending"] or is_stepped_through(state, runtime):
         return {}, nothing
-    if await (await library_of_case(state)).replay_order(state["turn"], [each["url"] for each in state["pending"]]):
+    if await (await library_of_case(state)).replay_order(
+        state["turn"], [each["url"] for each in state["pending"]]
+    ):
         return {}, nothing  # a replay goes the way that the archived run went
     pages, log = await crawl.read_arrived_pages(state, runtime, seconds=0, kept=1)
     return {"read_pages": pages}, log
@@ -93,7 +119,8 @@ async def _read_meanwhile(state: ResearchState, runtime: Runtime[Context]) -> tu
 async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Ask whether the evidence suffices (phase 2c), unless there is none, or no further turn is left."""
     await crawl.end_crawl(state)
-    context, library = context_of(state), await library_of_case(state)
+    context = context_of(state)
+    library = await library_of_case(state)
     unasked = None
     if not state.get("evidence"):
         unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
@@ -111,8 +138,12 @@ async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> 
         judgement=judgements_so_far(state),
         evidence=evidence_shown(evidence_of(state)),
     )
-    await library.add_decision(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
-    runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
+    await library.add_decision(
+        state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()}
+    )
+    runtime.stream_writer(
+        {"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()}
+    )
     return {**answer.value.model_dump(), **answer.log}
 
 
@@ -133,7 +164,11 @@ def judgements_so_far(state: ResearchState) -> Material | Ours:
 async def to_next_turn(state: ResearchState) -> Literal["not enough yet", "enough, or turns done"]:
     """Go back to the queries, unless it is enough, or turns, calls, tokens or seconds are spent."""
     context = context_of(state)
-    over = state["turn"] >= context.max_turns or state.get("budget_spent") or seconds_left(state, context) <= 0
+    over = (
+        state["turn"] >= context.max_turns
+        or state.get("budget_spent")
+        or seconds_left(state, context) <= 0
+    )
     over = over or state.get("sufficient") or is_closed(state)
     return "enough, or turns done" if over else "not enough yet"
 
@@ -141,8 +176,10 @@ async def to_next_turn(state: ResearchState) -> Literal["not enough yet", "enoug
 @agent
 async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Decide HATE or NON-HATE, with confidence and steps that cite evidence by id (phase 3); sees all of it."""
-    context, evidence = context_of(state), evidence_of(state)
-    researched, ids = context.mode != "no-knowledge", tuple(each.id for each in evidence)
+    context = context_of(state)
+    evidence = evidence_of(state)
+    researched = context.mode != "no-knowledge"
+    ids = tuple(each.id for each in evidence)
     strike = strike_unknown_citations(state, "claim", each="steps", who="judge")
     known = strike_unknown_clauses(await policy_of(state, runtime), "judge")
     answer = await ask(
@@ -159,7 +196,11 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     finding = answer.value
     steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
     marks = [f" [{', '.join(step.evidence)}]" if step.evidence else "" for step in steps]
-    claimed = [(step.claim.rstrip("."), mark) for step, mark in zip(steps, marks, strict=True) if step.claim]
+    claimed = [
+        (step.claim.rstrip("."), mark)
+        for step, mark in zip(steps, marks, strict=True)
+        if step.claim
+    ]
     words = " ".join(f"{claim}{mark}." for claim, mark in claimed)
     warnings = [*answer.log["warnings"]]
     if researched and not evidence:
@@ -171,7 +212,8 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
             warnings.append(f"the evidence was not found to be enough in {context.max_turns} turns")
     library = await library_of_case(state)
     warnings += library.warnings_for_run(state["run"])
-    label, log = int(finding.label == "HATE"), {"calls": answer.log["calls"], "warnings": warnings}
+    label = int(finding.label == "HATE")
+    log = {"calls": answer.log["calls"], "warnings": warnings}
     # It states a confidence in any case; where none is wanted, a missing one is no fault.
     unsure = answer.confidence is not None and answer.confidence < USUAL_THRESHOLD
     if confidence_wanted(context):
@@ -187,7 +229,8 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
 async def answer_zero_shot(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Answer in one zero-shot call, in words, without a confidence: the baseline (Appendix D)."""
     given = await ask(ZERO_SHOT, state, runtime)
-    label, words = int(given.value.hateful), given.value.reason
+    label = int(given.value.hateful)
+    words = given.value.reason
     unsure = await is_uncertain(state, label, "binary", None)
     done = await deliver(label, "binary", words, state, runtime, given.log, uncertain=unsure)
     return {"track": "baseline", **done}
@@ -200,9 +243,14 @@ def _citation_mender(ids: Sequence[str]) -> Mend[VerdictForm]:
     def mend(answer: VerdictForm, warnings: list[str]) -> VerdictForm:
         steps = []
         for step in answer.steps:
-            if unknown := ", ".join(each for each in step.evidence if _bare_id(each) not in held):
-                warnings.append(f"the judge cited {unknown}, which this case doesn't hold; that was struck out")
-            known = dict.fromkeys(held[_bare_id(each)] for each in step.evidence if _bare_id(each) in held)
+            unknown = ", ".join(each for each in step.evidence if _bare_id(each) not in held)
+            if unknown:
+                warnings.append(
+                    f"the judge cited {unknown}, which this case doesn't hold; that was struck out"
+                )
+            known = dict.fromkeys(
+                held[_bare_id(each)] for each in step.evidence if _bare_id(each) in held
+            )
             steps.append(step.model_copy(update={"evidence": list(known)}))
         return answer.model_copy(update={"steps": steps})
 

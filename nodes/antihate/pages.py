@@ -15,7 +15,13 @@ from tribunal.models.stops import is_stepped_through, is_stopped_at, stop_before
 from tribunal.nodes.agents import agent, asking_node, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.queries import warn_of_unread_pages
-from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs, seconds_left
+from tribunal.nodes.antihate.research import (
+    ask_archived,
+    gather_answers,
+    library_of_case,
+    merge_logs,
+    seconds_left,
+)
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, same_form
@@ -37,13 +43,18 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
         by_query.setdefault(hit["query"], []).append(hit)
 
     def judge_hits(query: str, hits: list[JSON]) -> Awaitable[Answer[Any]]:
-        shown = entries("hits", (_hit_entry(number, hit) for number, hit in enumerate(hits, start=1)))
+        shown = entries(
+            "hits", (_hit_entry(number, hit) for number, hit in enumerate(hits, start=1))
+        )
         role = replace(RELEVANCE, form=same_form(relevance_form(len(hits))))
         key = f"{state['turn']}: {query}"
 
         async def ask_researcher() -> Answer[Any]:
-            mend, named = _number_mender(query, len(hits)), quote("query", query)
-            return await ask_archived(role, state, runtime, "relevance", key, mend=mend, query=named, hits=shown)
+            mend = _number_mender(query, len(hits))
+            named = quote("query", query)
+            return await ask_archived(
+                role, state, runtime, "relevance", key, mend=mend, query=named, hits=shown
+            )
 
         return save_call(f"relevance: {key}", role, state, runtime, ask_researcher)
 
@@ -55,10 +66,17 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     ]
     # The best of each query first, so that the limit on pages cuts the worst of all and not a whole query.
     ranked = [hits[place] for place in range(context.hits) for hits in chosen if place < len(hits)]
-    pending = [{"url": hit["url"], "query": hit["query"], "title": hit["title"]} for hit in ranked[: context.max_pages]]
+    pending = [
+        {"url": hit["url"], "query": hit["query"], "title": hit["title"]}
+        for hit in ranked[: context.max_pages]
+    ]
     library = await library_of_case(state)
     relevant = [hit["url"] for hits in chosen for hit in hits]
-    decided = {"turn": state["turn"], "relevant": relevant, "chosen": [each["url"] for each in pending]}
+    decided = {
+        "turn": state["turn"],
+        "relevant": relevant,
+        "chosen": [each["url"] for each in pending],
+    }
     await library.add_decision(state["run"], "relevance", decided)
     log = merge_logs(answers)
     beyond = warn_of_unread_pages(len(ranked), state["turn"], context)
@@ -66,7 +84,11 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 
 
 def _hit_entry(number: int, hit: JSON) -> Entry:
-    fields = (("title", short_line(hit["title"])), ("address", hit["url"]), ("snippet", short_line(hit["snippet"])))
+    fields = (
+        ("title", short_line(hit["title"])),
+        ("address", hit["url"]),
+        ("snippet", short_line(hit["snippet"])),
+    )
     return Entry(ours("{}.", number), fields)
 
 
@@ -75,9 +97,14 @@ def _number_mender(query: str, hits: int) -> Mend[RelevanceForm]:
 
     def mend(chosen: RelevanceForm, warnings: list[str]) -> RelevanceForm:
         numbers = list(dict.fromkeys(chosen.relevant))
-        if unknown := ", ".join(str(number) for number in numbers if not 1 <= number <= hits):
-            warnings.append(f"the researcher chose {unknown} of {hits} hits for “{query}”; that was left out")
-        return chosen.model_copy(update={"relevant": [number for number in numbers if 1 <= number <= hits]})
+        unknown = ", ".join(str(number) for number in numbers if not 1 <= number <= hits)
+        if unknown:
+            warnings.append(
+                f"the researcher chose {unknown} of {hits} hits for “{query}”; that was left out"
+            )
+        return chosen.model_copy(
+            update={"relevant": [number for number in numbers if 1 <= number <= hits]}
+        )
 
     return mend
 
@@ -99,7 +126,9 @@ async def fetch_pages(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 async def _pages_to_read(state: ResearchState) -> JSON:
     """Return the summary that a person is shown at a stop before pages are fetched."""
     context = context_of(state)
-    [model, *_] = models_of_seat(context, PASSAGES.seat, PASSAGES.falls_to, (await current_registry()).environment)
+    [model, *_] = models_of_seat(
+        context, PASSAGES.seat, PASSAGES.falls_to, (await current_registry()).environment
+    )
     pages = [each["url"] for each in state["pending"]]
     return {"seat": PASSAGES.seat, "role": PASSAGES.name, "model": str(model), "pages": pages}
 
@@ -110,19 +139,25 @@ async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSO
 
     The pages that have arrived are read together. They are handed out one by one, for the judgement after each.
     """
-    context, library = context_of(state), await library_of_case(state)
+    context = context_of(state)
+    library = await library_of_case(state)
     urls = [each["url"] for each in state["pending"]]
     if not urls:
         return {"page": None}
     read_pages = state.get("read_pages") or []
     log: JSON = {"calls": [], "warnings": []}
     if not read_pages:
-        read_pages, log = await crawl.read_arrived_pages(state, runtime, seconds=seconds_left(state, context))
+        read_pages, log = await crawl.read_arrived_pages(
+            state, runtime, seconds=seconds_left(state, context)
+        )
         if not read_pages:
             return await _give_up_pages(urls, state)
     page, *left = read_pages
     known = len(state.get("evidence", []))
-    evidence = [{**passage, "id": f"E{known + place}"} for place, passage in enumerate(page["passages"], start=1)]
+    evidence = [
+        {**passage, "id": f"E{known + place}"}
+        for place, passage in enumerate(page["passages"], start=1)
+    ]
     note = {name: value for name, value in page.items() if name != "passages"}
     note["evidence"] = [each["id"] for each in evidence]
     runtime.stream_writer({"event": "page", **note})
@@ -144,10 +179,18 @@ async def _give_up_pages(urls: list[str], state: ResearchState) -> JSON:
     """Leave out the pages that did not arrive in time."""
     await crawl.end_crawl(state)
     library = await library_of_case(state)
-    lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
+    lost = [
+        {"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"}
+        for url in urls
+    ]
     for each in lost:
         await library.add_decision(state["run"], "page", each)
-    return {"pending": [], "page": None, "pages": lost, "warnings": [f"{len(urls)} pages were not waited for"]}
+    return {
+        "pending": [],
+        "page": None,
+        "pages": lost,
+        "warnings": [f"{len(urls)} pages were not waited for"],
+    }
 
 
 @router

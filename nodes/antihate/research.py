@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 async def library_of_case(state: ResearchState) -> Library:
     """Return the library in which this case looks things up."""
-    from tribunal.retrievers.web.library import open_library  # what fetches and reads pages, for those who research
+    from tribunal.retrievers.web.library import (
+        open_library,
+    )  # what fetches and reads pages, for those who research
 
     return await open_library(context_of(state), post_of(state))
 
@@ -62,22 +64,34 @@ async def ask_archived(
     archived = await library.archived_reply(phase, key)
     if archived is not None:
         try:
-            return Answer(role.form(policy, "binary").model_validate(archived), {"calls": [], "warnings": []})
+            return Answer(
+                role.form(policy, "binary").model_validate(archived), {"calls": [], "warnings": []}
+            )
         except ValueError as error:
-            raise BadInput(f"search: the archived answer to {phase} {key!r} can't be used: {error}") from error
+            raise BadInput(
+                f"search: the archived answer to {phase} {key!r} can't be used: {error}"
+            ) from error
     details = context_of(state).mode != "no-details"
     given = await ask(role, state, runtime, check=check, mend=mend, details=details, **material)
 
     async def archive_reply() -> JSON:
-        await library.add_reply(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
+        await library.add_reply(
+            state["run"], phase, key, given.value.model_dump(), given.log["calls"]
+        )
         return {}
 
     # A node that stops before its next question runs again from its head: then the reply is archived already.
-    await (save_result(runtime, archive_reply) if is_stepped_through(state, runtime) else archive_reply())
+    await (
+        save_result(runtime, archive_reply)
+        if is_stepped_through(state, runtime)
+        else archive_reply()
+    )
     return given
 
 
-async def gather_answers(calls: Iterable[Awaitable[Answer[Any]]], *, in_turn: bool) -> list[Answer[Any]]:
+async def gather_answers(
+    calls: Iterable[Awaitable[Answer[Any]]], *, in_turn: bool
+) -> list[Answer[Any]]:
     """Return the answers to calls made at the same time, or one after the other (`gather_calls`).
 
     If some fail, the first fault is raised, with all calls made.
@@ -89,7 +103,12 @@ async def gather_answers(calls: Iterable[Awaitable[Answer[Any]]], *, in_turn: bo
     first = next((each for each in faults if isinstance(each, ModelError)), faults[0])
     if isinstance(first, ModelError):
         done = [each for each in results if isinstance(each, Answer)]
-        also = [call for each in faults if isinstance(each, ModelError) and each is not first for call in each.calls]
+        also = [
+            call
+            for each in faults
+            if isinstance(each, ModelError) and each is not first
+            for call in each.calls
+        ]
         first.calls = [*merge_logs(done)["calls"], *also, *first.calls]
     raise first
 
@@ -112,7 +131,9 @@ async def begin_research(state: ResearchState, runtime: Runtime[Context]) -> JSO
     context = context_of(state)
     post = post_of(state)
     if not post.text.strip():
-        raise BadInput("text: the post has none, and research begins with its words; give one, or choose another graph")
+        raise BadInput(
+            "text: the post has none, and research begins with its words; give one, or choose another graph"
+        )
     library = await library_of_case(state)
     run = await library.begin_run(post, settings_for_record(context))
     return {
@@ -138,7 +159,9 @@ async def begin_research(state: ResearchState, runtime: Runtime[Context]) -> JSO
 
 
 @router
-async def to_research(state: ResearchState) -> Literal["with knowledge", "mode no-knowledge", "mode zero-shot"]:
+async def to_research(
+    state: ResearchState,
+) -> Literal["with knowledge", "mode no-knowledge", "mode zero-shot"]:
     """Research with knowledge, without any, or not at all."""
     match context_of(state).mode:
         case "no-knowledge":

@@ -10,29 +10,49 @@ from pydantic import Field, create_model
 
 from tribunal.exhibit import EvidenceStance
 from tribunal.models.role import Role
-from tribunal.nodes.forms import CLAIM, GROUP, REASON, SURE, Form, offer_names, one_of, same_form, text_bounds
+from tribunal.nodes.forms import (
+    CLAIM,
+    GROUP,
+    REASON,
+    SURE,
+    Form,
+    offer_names,
+    one_of,
+    same_form,
+    text_bounds,
+)
 
-LEAST_QUERIES, MOST_QUERIES, LONGEST_QUERY = 3, 5, 300
+LEAST_QUERIES = 3
+MOST_QUERIES = 5
+LONGEST_QUERY = 300
 MOST_URLS = 10
 
 
 def list_bounds(most: int, least: int = 0) -> Any:
     """Return the bounds of a list's length, sent to the server only: the answer is counted where it is used."""
-    return Field(json_schema_extra={"minItems": least, "maxItems": most} if least else {"maxItems": most})
+    return Field(
+        json_schema_extra={"minItems": least, "maxItems": most} if least else {"maxItems": most}
+    )
 
 
 class PlanForm(Form):
     """The thoughts before a search, and the facts to verify. Older archives have none."""
 
     thought: Annotated[str, text_bounds(REASON)] = ""
-    entities: Annotated[list[Annotated[str, text_bounds(GROUP)]], list_bounds(10)] = Field(default_factory=list)
-    claims: Annotated[list[Annotated[str, text_bounds(CLAIM)]], list_bounds(10)] = Field(default_factory=list)
+    entities: Annotated[list[Annotated[str, text_bounds(GROUP)]], list_bounds(10)] = Field(
+        default_factory=list
+    )
+    claims: Annotated[list[Annotated[str, text_bounds(CLAIM)]], list_bounds(10)] = Field(
+        default_factory=list
+    )
 
 
 class QueriesForm(PlanForm):
     """Search queries."""
 
-    queries: Annotated[list[Annotated[str, text_bounds(LONGEST_QUERY)]], list_bounds(MOST_QUERIES, LEAST_QUERIES)]
+    queries: Annotated[
+        list[Annotated[str, text_bounds(LONGEST_QUERY)]], list_bounds(MOST_QUERIES, LEAST_QUERIES)
+    ]
 
 
 class UrlsForm(PlanForm):
@@ -97,10 +117,16 @@ class WordsForm(Form):
 
 
 _PASSAGE = create_model(
-    "Passage", __base__=PassageForm, stance=(one_of(tuple(each.value for each in EvidenceStance)), ...)
+    "Passage",
+    __base__=PassageForm,
+    stance=(one_of(tuple(each.value for each in EvidenceStance)), ...),
 )
-_PASSAGES = create_model("Passages", __base__=PassagesForm, passages=(Annotated[list[_PASSAGE], list_bounds(10)], ...))
-_WEIGHING = create_model("Weighing", __base__=WeighForm, judgement=(one_of(("hate", "non-hate", "undecided")), ...))
+_PASSAGES = create_model(
+    "Passages", __base__=PassagesForm, passages=(Annotated[list[_PASSAGE], list_bounds(10)], ...)
+)
+_WEIGHING = create_model(
+    "Weighing", __base__=WeighForm, judgement=(one_of(("hate", "non-hate", "undecided")), ...)
+)
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +150,14 @@ def verdict_form(ids: tuple[str, ...]) -> type[VerdictForm]:
 
 
 def _researcher_role(name: str, form: type[Any]) -> Role[Any]:
-    return Role(f"researcher.{name}", "researcher", f"antihate/{name}", same_form(form), None, system="research")
+    return Role(
+        f"researcher.{name}",
+        "researcher",
+        f"antihate/{name}",
+        same_form(form),
+        None,
+        system="research",
+    )
 
 
 QUERIES = _researcher_role("queries", QueriesForm)
@@ -154,10 +187,14 @@ def parse_zero_shot(text: str) -> WordsForm:
     Raises:
         ValueError: it is in neither.
     """
-    said = re.fullmatch(r"(not )?hate speech\s*:+(.*)", text.strip("*_`\"' \n\t"), re.IGNORECASE | re.DOTALL)
+    said = re.fullmatch(
+        r"(not )?hate speech\s*:+(.*)", text.strip("*_`\"' \n\t"), re.IGNORECASE | re.DOTALL
+    )
     if said and (reason := said[2].strip(" []\n\t")):
         return WordsForm(hateful=not said[1], reason=reason)
-    raise ValueError("the answer is neither `hate speech: [reason]` nor `not hate speech: [reason]`")
+    raise ValueError(
+        "the answer is neither `hate speech: [reason]` nor `not hate speech: [reason]`"
+    )
 
 
 ZERO_SHOT = Role(

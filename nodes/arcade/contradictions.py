@@ -36,13 +36,16 @@ def check_cues(policy: Policy) -> Callable[[CuesForm], None]:
 
     def check(answer: CuesForm) -> None:
         for place, cue in enumerate(answer.cues):
-            if problem := find_wrong_kind(policy, cue):
+            problem = find_wrong_kind(policy, cue)
+            if problem:
                 raise Contradicts(f"cues.{place}: {problem}")
 
     return check
 
 
-def cues_for(policy: Policy, scheme: Scheme, category: str, standing: Sequence[Cue]) -> list[Cue] | None:
+def cues_for(
+    policy: Policy, scheme: Scheme, category: str, standing: Sequence[Cue]
+) -> list[Cue] | None:
     """Return the standing cues that bear out a hateful category; None where the category needs none.
 
     In the binary scheme a cue's category is a kind of hate, and each cue bears out the hateful label.
@@ -53,7 +56,9 @@ def cues_for(policy: Policy, scheme: Scheme, category: str, standing: Sequence[C
     return [cue for cue in standing if cue.category == category or category not in kinds]
 
 
-def check_decision(policy: Policy, scheme: Scheme, state: CaseState) -> Callable[[DecisionForm], None] | None:
+def check_decision(
+    policy: Policy, scheme: Scheme, state: CaseState
+) -> Callable[[DecisionForm], None] | None:
     """Return a check of the judge's decision: a standing cue bears its category out. None for a debate without cues.
 
     Raises (when checking):
@@ -66,7 +71,9 @@ def check_decision(policy: Policy, scheme: Scheme, state: CaseState) -> Callable
     def check(decision: DecisionForm) -> None:
         if cues_for(policy, scheme, decision.category, standing) == []:
             held = ", ".join(f"{cue.id} is {cue.category}" for cue in standing) or "no cue stands"
-            raise Contradicts(f"category: {decision.category}: no cue that stands is of it ({held})")
+            raise Contradicts(
+                f"category: {decision.category}: no cue that stands is of it ({held})"
+            )
 
     return check
 
@@ -75,5 +82,7 @@ def is_contradictory(policy: Policy, scheme: Scheme, category: str, state: CaseS
     """Return whether no cue without a contradiction of its own bears out a hateful category."""
     if state.get("cues") is None:
         return False
-    found: Any = cues_for(policy, scheme, category, standing_cues(cues_in(state), transcript_of(state)))
+    found: Any = cues_for(
+        policy, scheme, category, standing_cues(cues_in(state), transcript_of(state))
+    )
     return found is not None and all(find_wrong_kind(policy, cue) for cue in found)

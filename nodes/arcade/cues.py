@@ -117,25 +117,37 @@ def arguments_form(
     if len(stances) == 1:
 
         def read_stance(given: Any) -> str:
-            return left_out if left_out and name_meant((left_out,), given) == left_out else stances[0]
+            return (
+                left_out if left_out and name_meant((left_out,), given) == left_out else stances[0]
+            )
 
         stance = (Annotated[SkipJsonSchema[str], BeforeValidator(read_stance)], stances[0])
-    argument = create_model("Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=stance)
-    bounds = Field(description=says or None, json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
+    argument = create_model(
+        "Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=stance
+    )
+    bounds = Field(
+        description=says or None, json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None
+    )
     listed = cast("Any", list[argument])
     return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
 
-def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = False) -> tuple[list[Cue], list[str]]:
+def number_cues(
+    found: Sequence[CueForm], most: int, who: str, *, seen: bool = False
+) -> tuple[list[Cue], list[str]]:
     """Return the court's cues C1, C2, … from an answer, at most so many, and a warning if some were left out.
 
     A cue whose claim and justification say nothing is left out. A box that is none is left out too, with a warning,
     and so is one in an image that wasn't `seen`; its cue stands.
     """
-    cues, warnings = [], []
+    cues = []
+    warnings = []
     told = [cue for cue in found if cue.claim or cue.justification]
-    if without := len(found) - len(told):
-        warnings.append(f"of the {who}'s cues {without} had neither a claim nor a reason, and were left out")
+    without = len(found) - len(told)
+    if without:
+        warnings.append(
+            f"of the {who}'s cues {without} had neither a claim nor a reason, and were left out"
+        )
     for place, cue in enumerate(told[:most], start=1):
         held = cue.model_dump()
         try:
@@ -144,7 +156,9 @@ def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = F
                 raise ValueError("it was not shown the image")
         except ValueError as problem:
             box = None  # it is the model's slip, and no reason to lose the cue
-            warnings.append(f"the {who} gave C{place} a box that is none ({problem}); it was left out")
+            warnings.append(
+                f"the {who} gave C{place} a box that is none ({problem}); it was left out"
+            )
         cues.append(Cue(id=f"C{place}", box=box, **held))
     if len(told) > most:
         warnings.append(f"the {who} named {len(told)} cues; the first {most} were heard")
@@ -165,25 +179,41 @@ def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
         ValueError: something was said, and nothing of it on a cue of the case.
     """
     known = {cue.id: cue for cue in cues}
-    by_spelling = {spelling: cue for cue in known.values() for spelling in (cue.id, f"CUE{cue.id}", cue.id[1:])}
+    by_spelling = {
+        spelling: cue for cue in known.values() for spelling in (cue.id, f"CUE{cue.id}", cue.id[1:])
+    }
 
     def mend(answer: ArgumentsForm, warnings: list[str]) -> ArgumentsForm:
         kept: dict[str, ArgumentForm] = {}
         for each in answer.arguments:
-            cue = known.get(each.cue_id) or by_spelling.get("".join(filter(str.isalnum, each.cue_id)).upper())
+            cue = known.get(each.cue_id) or by_spelling.get(
+                "".join(filter(str.isalnum, each.cue_id)).upper()
+            )
             if cue is None:
-                warnings.append(f"the {who} argued on {each.cue_id!r}, which is no cue of this case; that was left out")
+                warnings.append(
+                    f"the {who} argued on {each.cue_id!r}, which is no cue of this case; that was left out"
+                )
                 continue
             if cue.id in kept:
-                warnings.append(f"the {who} argued on {cue.id} more than once; the last argument counts")
+                warnings.append(
+                    f"the {who} argued on {cue.id} more than once; the last argument counts"
+                )
             as_held = {"cue_id": cue.id, "target_group": cue.target_group, "claim": cue.claim}
-            said = {name: value for name, value in as_held.items() if name == "cue_id" or not getattr(each, name)}
+            said = {
+                name: value
+                for name, value in as_held.items()
+                if name == "cue_id" or not getattr(each, name)
+            }
             if len(said) > 1:
-                warnings.append(f"the {who} did not restate {cue.id}; it was taken as the court holds it")
+                warnings.append(
+                    f"the {who} did not restate {cue.id}; it was taken as the court holds it"
+                )
             kept[cue.id] = each.model_copy(update=said)
         if answer.arguments and known and not kept:
             said_of = answer.arguments[0].cue_id
-            raise ValueError(f"arguments.cue_id: {said_of!r} is not one of the cues {', '.join(known)}")
+            raise ValueError(
+                f"arguments.cue_id: {said_of!r} is not one of the cues {', '.join(known)}"
+            )
         return answer.model_copy(update={"arguments": list(kept.values())})
 
     return mend
@@ -199,14 +229,20 @@ def concede_unanswered(cues: Iterable[Cue], said: Sequence[Argument]) -> tuple[A
     answered = {each.cue_id for each in said}
     return tuple(
         Argument(
-            cue_id=cue.id, target_group=cue.target_group, claim=cue.claim, stance="concede", argument="(not answered)"
+            cue_id=cue.id,
+            target_group=cue.target_group,
+            claim=cue.claim,
+            stance="concede",
+            argument="(not answered)",
         )
         for cue in cues
         if cue.id not in answered
     )
 
 
-def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:
+def carry_over_arguments(
+    cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]
+) -> tuple[Argument, ...]:
     """Return the prosecution's last arguments about cues that it now leaves out and never withdrew.
 
     Args:
@@ -224,7 +260,9 @@ def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequ
         )
         for cue in cues
     }
-    argued = {each.cue_id: each for turn in before if turn.seat == "prosecutor" for each in turn.arguments}
+    argued = {
+        each.cue_id: each for turn in before if turn.seat == "prosecutor" for each in turn.arguments
+    }
     last = {cue_id: argued.get(cue_id, first) for cue_id, first in as_brought.items()}
     spoken_of = {each.cue_id for each in said}
     return tuple(
@@ -247,17 +285,26 @@ def quote_turn(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> 
     for argument in turn.arguments:
         cue = known.get(argument.cue_id)
         first = _reason_fields(cue) if cue and whole else []
-        said.append(_quote_on_cue(argument.cue_id, argument, cue, [*first, (argument.says, argument.argument)]))
+        said.append(
+            _quote_on_cue(
+                argument.cue_id, argument, cue, [*first, (argument.says, argument.argument)]
+            )
+        )
     if turn.text:
         said.append(Entry(None, [(f"{turn.stance}s" if turn.stance else "says", turn.text)]))
     return entries(turn.stage, said or [Entry(ours("(nothing)"))])
 
 
-def _quote_on_cue(cue_id: str, said: Cue | Argument, cue: Cue | None, reasons: list[tuple[str, str]]) -> Entry:
+def _quote_on_cue(
+    cue_id: str, said: Cue | Argument, cue: Cue | None, reasons: list[tuple[str, str]]
+) -> Entry:
     """Return what is said of a cue, under its id and type, with whom it attacks and how, as the speaker says it."""
     heading = ours("{} ({})", cue_id, cue.type) if cue else ours("{}", cue_id)
     characteristic = [("characteristic", cue.characteristic)] if cue and cue.characteristic else []
-    return Entry(heading, [("target_group", said.target_group), *characteristic, ("claim", said.claim), *reasons])
+    return Entry(
+        heading,
+        [("target_group", said.target_group), *characteristic, ("claim", said.claim), *reasons],
+    )
 
 
 def _reason_fields(cue: Cue) -> list[tuple[str, str]]:
@@ -267,7 +314,8 @@ def _reason_fields(cue: Cue) -> list[tuple[str, str]]:
 
 def quote_transcript(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> Material:
     """Return a whole debate as material in a prompt, turn by turn."""
-    held, heard = list(cues), []
+    held = list(cues)
+    heard = []
     for turn in turns:
         if turn.stage != "scan":  # it only routes a case; the judge is not shown it
             head = ours("{}, round {} ({}):", turn.seat.capitalize(), turn.round, turn.stage)

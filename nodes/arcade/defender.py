@@ -18,7 +18,9 @@ from tribunal.schema import JSON
 from tribunal.settings.context import context_of
 
 # It refutes cues, and concedes one by leaving it out.
-answers_form = partial(arguments_form, ("refute",), left_out="concede", says="A cue that is left out is conceded.")
+answers_form = partial(
+    arguments_form, ("refute",), left_out="concede", says="A cue that is left out is conceded."
+)
 # Track I: one answer to an indictment.
 REBUTTAL = Role("defender", "defender", "arcade/rebuttal", answers_form(), 0.8)
 # Track II: an answer in each round.
@@ -28,7 +30,8 @@ DEFENCE = replace(REBUTTAL, prompt="arcade/defence")
 @agent
 async def defend_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Answer the cues in round k; sees the post, the prosecutor's round k and its own round k−1 (equation 6)."""
-    k, cues = state["round"], cues_in(state)
+    k = state["round"]
+    cues = cues_in(state)
     own = show_turn(state, "defender", k - 1) if last_turn(state, "defender", k - 1) else ""
     fast = state.get("track") == "fast_track"
     debate: JSON = {} if fast else {"round": k, "own": own}
@@ -48,7 +51,9 @@ async def defend_post(state: CaseState, runtime: CaseRuntime) -> JSON:
 
 
 @router
-async def to_prosecution_or_rest(state: CaseState) -> Literal["next round", "no cue in dispute", "K rounds done"]:
+async def to_prosecution_or_rest(
+    state: CaseState,
+) -> Literal["next round", "no cue in dispute", "K rounds done"]:
     """Go on with rounds 2…K, unless the case is closed, the budget spent, or no cue in dispute."""
     if is_closed(state) or state.get("budget_spent") or state["round"] >= context_of(state).rounds:
         return "K rounds done"

@@ -16,7 +16,9 @@ from tribunal.settings.context import context_of
 MOST_CUES = 2
 _TYPES: tuple[CueType, ...] = ("Direct",)
 
-GATEKEEPER = Role("gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(_TYPES, MOST_CUES), 0.0)
+GATEKEEPER = Role(
+    "gatekeeper", "gatekeeper", "arcade/gatekeeper", cues_form(_TYPES, MOST_CUES), 0.0
+)
 
 
 @agent

@@ -31,7 +31,9 @@ from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 from tribunal.settings.context import context_of
 
-JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
+JUDGE = Role(
+    "judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True
+)
 # The published baseline gives the label first, so no reason moves it.
 CLASSIFIER = Role(
     "classifier",
@@ -59,14 +61,18 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     A decision that the cues contradict is uncertain.
     """
-    context, names = context_of(state), await categories_in_force(state)
-    role, policy, scheme = with_confidence(JUDGE, state), await policy_of(state, runtime), context.scheme
+    context = context_of(state)
+    names = await categories_in_force(state)
+    role = with_confidence(JUDGE, state)
+    policy = await policy_of(state, runtime)
+    scheme = context.scheme
     mend = chain_menders(
         strike_unknown_citations(state, "explanation", who="judge"),
         strike_unknown_clauses(policy, "judge"),
         mend_percent,
     )
-    shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
+    shared = show_exhibits(state)
+    transcript = quote_transcript(transcript_of(state), cues_in(state))
 
     async def ask_judge(number: int) -> Answer[DecisionForm]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
@@ -92,8 +98,14 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
         return save_call(f"draw {number}", role, state, runtime, partial(ask_judge, number))
 
     def as_vote(drawn: Answer[DecisionForm]) -> Vote:
-        category, words = drawn.value.category, drawn.value.explanation
-        return Vote(label=names.index(category), category=category, confidence=drawn.confidence, explanation=words)
+        category = drawn.value.category
+        words = drawn.value.explanation
+        return Vote(
+            label=names.index(category),
+            category=category,
+            confidence=drawn.confidence,
+            explanation=words,
+        )
 
     in_turn = is_stepped_through(state, runtime)
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category, in_turn=in_turn)
@@ -131,7 +143,9 @@ async def judge_debate(state: CaseState, runtime: CaseRuntime) -> JSON:
 
 async def categories_in_force(state: CaseState) -> list[str]:
     """Return the names of the labels of the scheme in force, in the order of their numbers."""
-    return [category.name for category in (await policy_of(state)).categories(context_of(state).scheme)]
+    return [
+        category.name for category in (await policy_of(state)).categories(context_of(state).scheme)
+    ]
 
 
 async def deliver_decision(
@@ -141,5 +155,12 @@ async def deliver_decision(
     scheme = context_of(state).scheme
     label = (await policy_of(state)).label(scheme, decision.category)
     return await deliver(
-        label, scheme, decision.explanation, state, runtime, log, clauses=cited_clauses(decision), **more
+        label,
+        scheme,
+        decision.explanation,
+        state,
+        runtime,
+        log,
+        clauses=cited_clauses(decision),
+        **more,
     )

@@ -22,7 +22,15 @@ from tribunal.nodes.arcade.cues import (
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders, strike_unknown_clauses
-from tribunal.nodes.state import CaseRuntime, CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
+from tribunal.nodes.state import (
+    CaseRuntime,
+    CaseState,
+    cues_in,
+    last_turn,
+    post_of,
+    transcript_of,
+    write_turn,
+)
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import Material, Ours, ours, short_word, together
 from tribunal.prompts.policy import policy_of
@@ -38,7 +46,9 @@ _CHARGES = cues_form(_CHARGED, MOST_CHARGES)
 _IMPLICIT = cues_form(_IMPLIED, MOST_IMPLICIT)
 
 INDICTMENT = Role("prosecutor.indictment", "prosecutor", "arcade/indictment", _CHARGES, 0.8)
-INVESTIGATION = Role("prosecutor.investigation", "prosecutor", "arcade/investigation", _IMPLICIT, 0.8)
+INVESTIGATION = Role(
+    "prosecutor.investigation", "prosecutor", "arcade/investigation", _IMPLICIT, 0.8
+)
 DISMISSED = (
     "Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found nothing implied "
     "that could be held against the post."
@@ -46,8 +56,11 @@ DISMISSED = (
 # Of the rehearsal model's search, which finds a few attacks and misses most.
 BY_RULES = f"Nothing was brought against the post. {NOTHING_FOUND}"
 # ARCADE's prosecutor never withdraws. Only what was looked up or asked beside the post can prove a cue wrong.
-PRESSING, PRESSING_OR_WITHDRAWING = ("press",), ("press", "withdraw")
-PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", arguments_form(PRESSING), 0.8)
+PRESSING = ("press",)
+PRESSING_OR_WITHDRAWING = ("press", "withdraw")
+PROSECUTION = Role(
+    "prosecutor.argument", "prosecutor", "arcade/prosecution", arguments_form(PRESSING), 0.8
+)
 
 
 @agent
@@ -62,7 +75,9 @@ async def indict_post(state: CaseState, runtime: CaseRuntime) -> JSON:
 @agent
 async def investigate_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     """Bring at most `cue_limit` implicit cues, or none (track II, round 1); sees the post and the exhibits."""
-    return await _bring_cues("deep_dive", _IMPLIED, context_of(state, runtime).cue_limit, state, runtime)
+    return await _bring_cues(
+        "deep_dive", _IMPLIED, context_of(state, runtime).cue_limit, state, runtime
+    )
 
 
 async def _bring_cues(
@@ -79,11 +94,16 @@ async def _bring_cues(
         strike_unknown_citations(state, "justification", each="cues", who="prosecutor"),
         strike_unknown_clauses(policy, "prosecutor"),
     )
-    answer = await ask(role, state, runtime, mend=mend, check=check_cues(policy), shared=show_exhibits(state))
+    answer = await ask(
+        role, state, runtime, mend=mend, check=check_cues(policy), shared=show_exhibits(state)
+    )
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", seen=seen)
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
-    return {**heard, **write_turn(answer, runtime, "prosecutor", stage, 1, cues=tuple(cues), warnings=extra)}
+    return {
+        **heard,
+        **write_turn(answer, runtime, "prosecutor", stage, 1, cues=tuple(cues), warnings=extra),
+    }
 
 
 @agent
@@ -93,7 +113,8 @@ async def press_cues(state: CaseState, runtime: CaseRuntime) -> JSON:
     It may withdraw one where the case holds exhibits. A cue that it leaves out and never withdrew is held: it stands as
     it stood, and the defence still sees it.
     """
-    k, cues = state["round"] + 1, cues_in(state)
+    k = state["round"] + 1
+    cues = cues_in(state)
     shared = show_exhibits(state)
     stances = PRESSING_OR_WITHDRAWING if shared else PRESSING
     answer = await ask(
@@ -107,9 +128,15 @@ async def press_cues(state: CaseState, runtime: CaseRuntime) -> JSON:
         defence=show_turn(state, "defender", k - 1),
     )
     said = arguments_from_form(answer.value)
-    held = carry_over_arguments(cues, [turn for turn in transcript_of(state) if turn.round < k], said)
+    held = carry_over_arguments(
+        cues, [turn for turn in transcript_of(state) if turn.round < k], said
+    )
     left_out = ", ".join(each.cue_id for each in held)
-    warnings = [f"the prosecutor left out {left_out} in round {k}; what it said of it before stands"] if held else []
+    warnings = (
+        [f"the prosecutor left out {left_out} in round {k}; what it said of it before stands"]
+        if held
+        else []
+    )
     about: JSON = {"arguments": (*said, *held), "warnings": warnings}
     return {"round": k, **write_turn(answer, runtime, "prosecutor", "argument", k, **about)}
 
@@ -120,7 +147,8 @@ def show_turn(state: CaseState, seat: str, round: int, *, whole: bool = False) -
     With `turns_shown` none, the sides of a deep dive are told the ids of the cues, and nothing that was said of them.
     The published code tells them not even these; without them no answer could be laid to a cue.
     """
-    cues, turn = cues_in(state), last_turn(state, seat, round)
+    cues = cues_in(state)
+    turn = last_turn(state, seat, round)
     if context_of(state).turns_shown == "none" and state.get("track") == "deep_dive":
         return together([ours("Not shown. Cues:"), *(short_word(cue.id) for cue in cues)], " ")
     return quote_turn(turn, cues, whole=whole) if turn else ours("Nothing.")
@@ -129,7 +157,8 @@ def show_turn(state: CaseState, seat: str, round: int, *, whole: bool = False) -
 def admissible_arguments(state: CaseState, who: str) -> Mend[Any]:
     """Return a mender of arguments: they speak of the cues of the case, and cite nothing that it doesn't hold."""
     return chain_menders(
-        argument_mender(cues_in(state), who), strike_unknown_citations(state, "argument", each="arguments", who=who)
+        argument_mender(cues_in(state), who),
+        strike_unknown_citations(state, "argument", each="arguments", who=who),
     )
 
 
@@ -158,11 +187,14 @@ async def to_defence_or_rest(state: CaseState) -> Literal["argued", "no cue in d
 @node
 async def rest_case(state: CaseState, runtime: CaseRuntime) -> JSON:
     """End the debate early, since no cue is in dispute; the remaining rounds are saved."""
-    k, rounds = state["round"], context_of(state).rounds
+    k = state["round"]
+    rounds = context_of(state).rounds
     spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
     how = f"no cue was in dispute after round {k} of {rounds}"
     runtime.stream_writer({"event": "rest", "round": k, "rounds": rounds})
-    return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
+    return {
+        "saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]
+    }
 
 
 @router
@@ -179,8 +211,13 @@ async def dismiss_case(state: CaseState, runtime: CaseRuntime) -> JSON:
 
     It states no confidence, so a fitted threshold that doesn't hold for such verdicts makes it one for a person.
     """
-    searched = [call for call in state.get("calls", []) if call["role"] in (GATEKEEPER.name, INVESTIGATION.name)]
+    searched = [
+        call
+        for call in state.get("calls", [])
+        if call["role"] in (GATEKEEPER.name, INVESTIGATION.name)
+    ]
     words = BY_RULES if was_rehearsed(searched) else DISMISSED
-    scheme, unsure = context_of(state).scheme, await dismissal_is_uncertain(state)
+    scheme = context_of(state).scheme
+    unsure = await dismissal_is_uncertain(state)
     verdict = await deliver(0, scheme, words, state, runtime, track="dismissed", uncertain=unsure)
     return {"track": "dismissed", **verdict}

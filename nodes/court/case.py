@@ -43,7 +43,8 @@ async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
     context = context_of(state)
     policy = await policy_of(state)
     known = [*WIDE_RULES, *(category.name for category in policy.categories(context.scheme))]
-    if unknown := next((each for each in context.review_rule if each not in known), None):
+    unknown = next((each for each in context.review_rule if each not in known), None)
+    if unknown:
         raise BadInput(f"review_rule: {unknown!r}: is no rule; they are {', '.join(known)}")
     warnings = list[str]()
     if context.web:
@@ -57,7 +58,9 @@ async def open_case(state: Case, runtime: CaseRuntime) -> JSON:
 
         await open_precedents(context.precedents)
     if (context.web or hears_perspectives(context) or context.precedents) and not _has_text(state):
-        warnings.append("the post has no text, so nothing was looked up: searches and perspectives begin with words")
+        warnings.append(
+            "the post has no text, so nothing was looked up: searches and perspectives begin with words"
+        )
     return {
         "early_exit": True,
         "policy_examples": True,
@@ -82,13 +85,19 @@ def hears_perspectives(context: Context) -> bool:
 @router
 async def to_triage(state: Case) -> list[Send | str]:
     """Go to the triage if there is one, else straight to the court."""
-    return ["first look"] if context_of(state).triage else await _branch_to_court(state, "no first look")
+    return (
+        ["first look"]
+        if context_of(state).triage
+        else await _branch_to_court(state, "no first look")
+    )
 
 
 @router
 async def to_court_unless_clear(state: Case) -> list[Send | str]:
     """Decide a post that the triage found clear; send any other to the court."""
-    return [_route_triaged(state)] if is_closed(state) else await _branch_to_court(state, "not clear")
+    return (
+        [_route_triaged(state)] if is_closed(state) else await _branch_to_court(state, "not clear")
+    )
 
 
 @router
@@ -128,7 +137,9 @@ async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
     context = context_of(state)
     if is_closed(state) or not context.web or not _has_text(state) or state.get("evidence"):
         return {}
-    return {"warnings": ["no passage from the web was at hand: the court had the post alone to go by"]}
+    return {
+        "warnings": ["no passage from the web was at hand: the court had the post alone to go by"]
+    }
 
 
 @node
@@ -138,13 +149,19 @@ async def report_research(state: Case, runtime: CaseRuntime) -> JSON:
     if not outcome:
         return {}
     how = "was refused" if outcome["outcome"] == "refusal" else "failed"
-    return {"warnings": [f"the look at the web {how} ({outcome['role']}): {outcome['explanation']}"]}
+    return {
+        "warnings": [f"the look at the web {how} ({outcome['role']}): {outcome['explanation']}"]
+    }
 
 
 @node
 async def begin_lookup(state: Case, runtime: CaseRuntime) -> JSON:
     """Open the search and the archive; another scheme than the research's own stays the court's."""
-    return {name: value for name, value in (await begin_research(state, runtime)).items() if name != "scheme"}
+    return {
+        name: value
+        for name, value in (await begin_research(state, runtime)).items()
+        if name != "scheme"
+    }
 
 
 @router
@@ -171,7 +188,9 @@ def review_reason(state: Any, context: Context) -> str:
     outcome: JSON = state.get("outcome") or {}
     if not context.review or not outcome:
         return ""
-    unsure, rules, category = outcome.get("uncertain"), context.review_rule, outcome.get("category")
+    unsure = outcome.get("uncertain")
+    rules = context.review_rule
+    category = outcome.get("category")
     reasons = {
         "it was tried again for a reviewer's question": state.get("question"),
         "the model refused": outcome["outcome"] == "refusal",
@@ -206,21 +225,32 @@ async def triage_post(state: CaseState, runtime: CaseRuntime) -> JSON:
     names = await categories_in_force(state)
     mend = mend_decision(await policy_of(state, runtime), "first look")
     try:
-        answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
+        answer = await ask(
+            TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names))
+        )
     except ModelError as fault:
-        return log_of_fault(fault, f"the first look gave no decision, and the post went to trial: {fault}")
-    confidence, least_sure = answer.confidence, context.triage_confidence
+        return log_of_fault(
+            fault, f"the first look gave no decision, and the post went to trial: {fault}"
+        )
+    confidence = answer.confidence
+    least_sure = context.triage_confidence
     # The rehearsal model states none: nothing is clear to its rules.
     clear = confidence is not None and confidence >= least_sure
     # A verdict that would be uncertain at once is not clear.
-    clear = clear and not await is_uncertain(state, names.index(answer.value.category), context.scheme, confidence)
-    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
+    clear = clear and not await is_uncertain(
+        state, names.index(answer.value.category), context.scheme, confidence
+    )
+    runtime.stream_writer(
+        {"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence}
+    )
     if not clear:
         return answer.log
     how = f"the first look was clear; a trial takes 2 to {2 + 2 * context.rounds} calls"
     return {
         "track": "triage",
-        **await deliver_decision(answer.value, state, runtime, answer.log, track="triage", confidence=confidence),
+        **await deliver_decision(
+            answer.value, state, runtime, answer.log, track="triage", confidence=confidence
+        ),
         "saved": [Saving(id="triage", calls=1, how=how).dump()],
     }
 
@@ -246,9 +276,12 @@ async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
     context = context_of(state, runtime)
     if is_closed(state) or not context.precedents:
         return {"precedents": []}
-    from tribunal.retrievers.precedents.store import open_precedents  # numpy, where a store is named
+    from tribunal.retrievers.precedents.store import (
+        open_precedents,
+    )  # numpy, where a store is named
 
-    store, post = await open_precedents(context.precedents), post_of(state)
+    store = await open_precedents(context.precedents)
+    post = post_of(state)
     try:
         found = await store.search(post.text, context.precedents_k, post_id=post.id)
     except TribunalError as error:
@@ -265,7 +298,9 @@ async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
         here = case.category if case.category in names else None
         if here is None and context.scheme == "binary" and case.category in fine:
             here = policy.binary[int(bool(fine[case.category].hate))].name
-        shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
+        shown = Precedent(
+            id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields
+        )
         runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
         brought.append(shown.dump())
     return {"precedents": brought}

@@ -60,11 +60,15 @@ class ReviewAnswer(_AnswerPart):
     clauses: Annotated[tuple[str, ...], BeforeValidator(clause_list)] = Field(
         default=(), description="the clauses of the policy that it rests on, by their ids"
     )
-    edited: SkipJsonSchema[int | None] = Field(default=None, exclude=True)  # the label that an edit names
+    edited: SkipJsonSchema[int | None] = Field(
+        default=None, exclude=True
+    )  # the label that an edit names
 
 
 @lru_cache(maxsize=32)
-def review_answer_form(policy: Policy, scheme: Scheme, *, has_verdict: bool = True) -> type[RootModel[Any]]:
+def review_answer_form(
+    policy: Policy, scheme: Scheme, *, has_verdict: bool = True
+) -> type[RootModel[Any]]:
     """Return the form of an answer: one, or a list with one in it, as the Agent Inbox sends it.
 
     Without a verdict of the models there is nothing to accept, and a response without a question runs the case again.
@@ -74,14 +78,24 @@ def review_answer_form(policy: Policy, scheme: Scheme, *, has_verdict: bool = Tr
     """
     names = [category.name for category in policy.categories(scheme)]
     ids = [each.id for each in policy.clauses]
-    told: JSON = {"category": {"enum": names}, "label": {"type": "integer", "maximum": len(names) - 1}, "note": _TEXT}
+    told: JSON = {
+        "category": {"enum": names},
+        "label": {"type": "integer", "maximum": len(names) - 1},
+        "note": _TEXT,
+    }
     told |= {"clauses": {"type": "array", "items": {"enum": ids}}} if ids else {}
     decided = {"action": {"const": ACTION}, "args": {"type": "object", "properties": told}}
     request = {"title": "An edit", "type": "object", "properties": decided, "required": ["args"]}
     question = {"title": "The question of a response", **_TEXT}
-    empty = {"title": "Nothing, to accept" if has_verdict else "Nothing, to run the case again", "type": "null"}
+    empty = {
+        "title": "Nothing, to accept" if has_verdict else "Nothing, to run the case again",
+        "type": "null",
+    }
     shape = {"anyOf": [request, question, empty]}
-    types = {"enum": ["accept", "edit", "response"] if has_verdict else ["edit", "response"], "type": "string"}
+    types = {
+        "enum": ["accept", "edit", "response"] if has_verdict else ["edit", "response"],
+        "type": "string",
+    }
     category: Any = Annotated[one_of(names) | None, BeforeValidator(lambda named: named or None)]
     verdict: Any = {"category": (category, None), "label": (int | None, None), "note": (str, "")}
     verdict["clauses"] = (Annotated[tuple[str, ...], BeforeValidator(clause_list)], ())
@@ -97,7 +111,9 @@ def review_answer_form(policy: Policy, scheme: Scheme, *, has_verdict: bool = Tr
         @model_validator(mode="after")
         def _args_fit(self) -> Answer:
             if self.type == "accept" and not has_verdict:
-                raise ValueError("type: the models gave no verdict to accept; choose a category or run the case again")
+                raise ValueError(
+                    "type: the models gave no verdict to accept; choose a category or run the case again"
+                )
             if self.type == "response" and not self.args and not has_verdict:
                 self.args = ""
             elif self.type == "response" and not (isinstance(self.args, str) and self.args.strip()):
@@ -111,14 +127,19 @@ def review_answer_form(policy: Policy, scheme: Scheme, *, has_verdict: bool = Tr
                 raise ValueError(describe_validation_error(error).removeprefix("args.")) from error
             read = given.args
             if read.label is not None and not 0 <= read.label < len(names):
-                raise ValueError(f"label: {read.label}: is none of this scheme's; they are 0 to {len(names) - 1}")
+                raise ValueError(
+                    f"label: {read.label}: is none of this scheme's; they are 0 to {len(names) - 1}"
+                )
             if read.category is None and read.label is None:
-                raise ValueError(f"category: an edit names one of {', '.join(names)}, or a label by its number")
+                raise ValueError(
+                    f"category: an edit names one of {', '.join(names)}, or a label by its number"
+                )
             named = names.index(read.category) if read.category is not None else read.label
             if read.label not in (None, named):
                 other = f"{names[read.label]}, and not {read.category}"
                 raise ValueError(f"label {read.label} is {other}; give one of them")
-            self.edited, self.note = named, read.note or self.note
+            self.edited = named
+            self.note = read.note or self.note
             self.clauses = named_clauses(policy, read.clauses) or self.clauses
             return self
 
@@ -141,7 +162,9 @@ async def check_review_answer(state: Case, answer: Any) -> None:
         BadInput: it doesn't fit: the field, the value, and the allowed values.
     """
     try:
-        form = review_answer_form(await policy_of(state), context_of(state).scheme, has_verdict=_has_verdict(state))
+        form = review_answer_form(
+            await policy_of(state), context_of(state).scheme, has_verdict=_has_verdict(state)
+        )
         form.model_validate(answer)
     except ValidationError as error:
         raise _bad_answer(error) from error
@@ -154,7 +177,8 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
     Raises:
         BadInput: the answer isn't of the form. Nothing of it is kept, and the case goes on waiting.
     """
-    context, given = context_of(state, runtime), warn_of_overruled_settings(state, runtime)
+    context = context_of(state, runtime)
+    given = warn_of_overruled_settings(state, runtime)
     policy = await policy_of(state, runtime)
     form = review_answer_form(policy, context.scheme, has_verdict=_has_verdict(state))
     try:
@@ -163,17 +187,26 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
         raise _bad_answer(error) from error
     answer: ReviewAnswer = read[0] if isinstance(read, list) else read
     at = (answer.at or datetime.now(UTC)).isoformat(timespec="seconds")
-    user = get_config().get("configurable", {}).get("langgraph_auth_user_id")  # known to the server that this runs on
+    user = (
+        get_config().get("configurable", {}).get("langgraph_auth_user_id")
+    )  # known to the server that this runs on
     reviewer = answer.reviewer or (str(user) if user else None)
     court: Any = state["outcome"] or {}
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
-    reason, note = _reason_for_review(state, context), answer.note
+    reason = _reason_for_review(state, context)
+    note = answer.note
     chosen = None if answer.edited is None else policy.categories(context.scheme)[answer.edited]
     if chosen is not None and chosen.name == court.get("category"):
         chosen = None
     action = "accept" if chosen is None else "edit"
-    decision: JSON = {"action": action, "reviewer": reviewer, "at": at, "note": note, "clauses": answer.clauses}
+    decision: JSON = {
+        "action": action,
+        "reviewer": reviewer,
+        "at": at,
+        "note": note,
+        "clauses": answer.clauses,
+    }
     done = Review(reason=reason, court=court, **decision).dump()
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
@@ -181,7 +214,11 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
         accepted = {**court, "uncertain": False} if court.get("uncertain") else court
         if answer.clauses and court.get("outcome") == "verdict":
             accepted = {**accepted, "clauses": list(answer.clauses)}
-        return {**update, "outcome": accepted, **answer_message(state, accepted, "Accepted by a reviewer.")}
+        return {
+            **update,
+            "outcome": accepted,
+            **answer_message(state, accepted, "Accepted by a reviewer."),
+        }
     words = note or f"A reviewer chose {chosen.name}: {chosen.meaning}"
     how: JSON = {"reviewed": True, "track": state.get("track"), "clauses": answer.clauses}
     return {**update, **await deliver(answer.edited, context.scheme, words, state, runtime, **how)}
@@ -197,7 +234,9 @@ def _bad_answer(error: ValidationError) -> BadInput:
     # An answer may come alone or in a list, so each way to read it has its faults; the one that got furthest counts.
     faults = error.errors(include_url=False)
     problem = max(faults, key=lambda fault: (fault["type"] == "value_error", len(fault["loc"])))
-    where = f"{problem['loc'][-1]}: {problem['input']!r}: " if problem["type"] != "value_error" else ""
+    where = (
+        f"{problem['loc'][-1]}: {problem['input']!r}: " if problem["type"] != "value_error" else ""
+    )
     wrong = BadInput(f"answer: {one_line(where + problem['msg'].removeprefix('Value error, '))}")
     vars(wrong).update(vars(error))
     return wrong
@@ -211,7 +250,9 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
     """Return the case as a reviewer is shown it, in the shape of the Agent Inbox."""
     outcome: Any = state["outcome"] or {}
     post = post_of(state)
-    sure = f", confidence {outcome['confidence']:.2f}" if outcome.get("confidence") is not None else ""
+    sure = (
+        f", confidence {outcome['confidence']:.2f}" if outcome.get("confidence") is not None else ""
+    )
     lines = [
         f"Why you see this: {_reason_for_review(state, context)}.",
         f"The court: {outcome.get('category') or outcome['outcome']}{sure}. {outcome['explanation']}",
@@ -224,17 +265,24 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
     ]
     lines += [f"Passage {each.id}, {each.url}: {each.passage}" for each in evidence_of(state)]
     lines += [f"Note: {warning}" for warning in state.get("warnings", [])]
-    lines += [f"The categories: {', '.join(each.name for each in policy.categories(context.scheme))}"]
+    lines += [
+        f"The categories: {', '.join(each.name for each in policy.categories(context.scheme))}"
+    ]
     lines += [f"Clause {each.id} ({each.category}): {each.rule}" for each in policy.clauses]
     return {
-        "action_request": {"action": ACTION, "args": {"category": outcome.get("category") or "", "note": ""}},
+        "action_request": {
+            "action": ACTION,
+            "args": {"category": outcome.get("category") or "", "note": ""},
+        },
         "config": {
             "allow_accept": _has_verdict(state),
             "allow_edit": True,
             "allow_respond": True,
             "allow_ignore": False,
         },
-        "description": "\n\n".join(map(escape_markdown, lines)),  # which the front ends show as Markdown
+        "description": "\n\n".join(
+            map(escape_markdown, lines)
+        ),  # which the front ends show as Markdown
     }
 
 

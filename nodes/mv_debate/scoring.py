@@ -92,7 +92,9 @@ def _read_score(value: Any, read: ValidatorFunctionWrapHandler) -> float:
     return score
 
 
-Score = Annotated[float, WrapValidator(_read_score), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
+Score = Annotated[
+    float, WrapValidator(_read_score), Field(json_schema_extra={"minimum": 0, "maximum": 1})
+]
 
 
 class ScoresForm(Form):
@@ -126,7 +128,8 @@ class _FormByView(Form):
             return given
         views = tuple(cls.model_fields)
         named = [name_meant(views, key) for key in given]
-        if twice := next((view for view in views if named.count(view) > 1), None):
+        twice = next((view for view in views if named.count(view) > 1), None)
+        if twice:
             raise ValueError(f"{twice}: is there twice; give it once")
         return dict(zip(named, given.values(), strict=True))
 
@@ -140,8 +143,18 @@ def _form_by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[_FormByV
 @lru_cache(maxsize=128)
 def judge_role(views: tuple[str, ...]) -> Role[ScoresForm]:
     """Return the Judge of the answers of these views."""
-    form = create_model("Scores", __base__=ScoresForm, scores=(_form_by_view("ScoreOfEach", Score, views), ...))
-    return Role("judge.scores", "judge", "mv_debate/score", same_form(form), 0.0, falls_to="judge_model", system="task")
+    form = create_model(
+        "Scores", __base__=ScoresForm, scores=(_form_by_view("ScoreOfEach", Score, views), ...)
+    )
+    return Role(
+        "judge.scores",
+        "judge",
+        "mv_debate/score",
+        same_form(form),
+        0.0,
+        falls_to="judge_model",
+        system="task",
+    )
 
 
 @lru_cache(maxsize=128)
@@ -149,7 +162,15 @@ def reflection_role(views: tuple[str, ...]) -> Role[ReflectionForm]:
     """Return the Reflection on the answers of these views."""
     of_each = _form_by_view("OnEach", Criticism, views)
     form = same_form(create_model("Reflection", __base__=ReflectionForm, feedback=(of_each, ...)))
-    return Role("reflection", "reflection", "mv_debate/reflection", form, 0.0, falls_to="judge_model", system="task")
+    return Role(
+        "reflection",
+        "reflection",
+        "mv_debate/reflection",
+        form,
+        0.0,
+        falls_to="judge_model",
+        system="task",
+    )
 
 
 def mend_percentages(answer: ScoresForm, warnings: list[str]) -> ScoresForm:
@@ -165,7 +186,10 @@ def mend_percentages(answer: ScoresForm, warnings: list[str]) -> ScoresForm:
     for view, score in given.items():
         if score == 1 or highest <= LEAST_PERCENT:  # it may be out of five or of ten
             raise ValueError(f"scores.{view}: {score:g}: give a number from 0 to 1")
-    taken = {view: float(exact_decimal(score) / 100) if score > 1 else score for view, score in given.items()}
+    taken = {
+        view: float(exact_decimal(score) / 100) if score > 1 else score
+        for view, score in given.items()
+    }
     listed = ", ".join(f"{view} {score:g}" for view, score in given.items() if score > 1)
     warnings.append(f"judge: scores in percent were taken as parts of one: {listed}")
     return answer.model_copy(update={"scores": answer.scores.model_copy(update=taken)})
@@ -186,7 +210,8 @@ async def score_revisions(state: Views, runtime: CaseRuntime) -> JSON:
     answers = turns_at_stage(state, "revision")
     if not answers:
         return {}
-    old, again = round_entry(state)["scores"], {turn.seat for turn in answers}
+    old = round_entry(state)["scores"]
+    again = {turn.seat for turn in answers}
     before = [
         together([ours("{}, score {:g}: ", view, old[view]), answer_in_words(turn)], "")
         for turn in turns_at_stage(state, "answer")
@@ -197,14 +222,22 @@ async def score_revisions(state: Views, runtime: CaseRuntime) -> JSON:
 
 
 async def _ask_judge(
-    field: str, answers: Sequence[Turn], state: Views, runtime: CaseRuntime, before: Material | None = None
+    field: str,
+    answers: Sequence[Turn],
+    state: Views,
+    runtime: CaseRuntime,
+    before: Material | None = None,
 ) -> JSON:
     """Take the Judge's turn, which puts its scores into this field of the round; `before` is what it scored first."""
-    views, words = tuple(map(view_of_turn, answers)), answers_in_words(answers)
-    answer = await ask(judge_role(views), state, runtime, mend=mend_percentages, responses=words, before=before)
+    views = tuple(map(view_of_turn, answers))
+    words = answers_in_words(answers)
+    answer = await ask(
+        judge_role(views), state, runtime, mend=mend_percentages, responses=words, before=before
+    )
     scores = dict(answer.value.scores)
     listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
-    number, text = state["round"], f"{listed}. {answer.value.reason}"
+    number = state["round"]
+    text = f"{listed}. {answer.value.reason}"
     turn_id = turn_id_in_round("judge", number, again=before is not None)
     turn = write_turn(answer, runtime, "judge", "score", number, id=turn_id, text=text)
     return {**turn, "debate": [{**round_entry(state), field: scores}]}
@@ -216,21 +249,28 @@ async def reflect_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
     answers = turns_at_stage(state, "answer")
     views = tuple(map(view_of_turn, answers))
     try:
-        answer = await ask(reflection_role(views), state, runtime, responses=answers_in_words(answers))
+        answer = await ask(
+            reflection_role(views), state, runtime, responses=answers_in_words(answers)
+        )
     except ModelError as fault:
         return dropout_update(fault, "reflection", state["round"])
     lines = []
     for view in views:
         said: Criticism = getattr(answer.value.feedback, view)
         # One line each, whatever line breaks a model put into it.
-        lines.append(f"{view}: {' '.join(said.errors.split())} Suggestion: {' '.join(said.suggestion.split())}")
-    return write_turn(answer, runtime, "reflection", "reflection", state["round"], text="\n".join(lines))
+        lines.append(
+            f"{view}: {' '.join(said.errors.split())} Suggestion: {' '.join(said.suggestion.split())}"
+        )
+    return write_turn(
+        answer, runtime, "reflection", "reflection", state["round"], text="\n".join(lines)
+    )
 
 
 @take_part_while_open
 async def select_views(state: Views, runtime: CaseRuntime) -> JSON:
     """Choose the top k of a round to answer again, if there is a reflection and the budget pays for it."""
-    context, entry = context_of(state), round_entry(state)
+    context = context_of(state)
+    entry = round_entry(state)
     if not turns_at_stage(state, "reflection"):
         return {}
     k = context.top_k or max(1, len(await views_of(state)) // 2)
@@ -266,12 +306,16 @@ async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflect
 @take_part_while_open
 async def close_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Adopt the second answers, or let the first stand (the gate), and name what joins the history."""
-    context, views, entry = context_of(state), await views_of(state), dict(round_entry(state))
+    context = context_of(state)
+    views = await views_of(state)
+    entry = dict(round_entry(state))
     final = old = _exact_scores(entry["scores"], views)
     if entry.get("new_scores"):
         new = _exact_scores(entry["new_scores"], views)
         entry["delta"] = float(mean_gain(old, new))
-        entry["adopted"] = context.reflection_mode == "always" or is_adopted(old, new, exact_decimal(context.tau))
+        entry["adopted"] = context.reflection_mode == "always" or is_adopted(
+            old, new, exact_decimal(context.tau)
+        )
         final = {**old, **new} if entry["adopted"] else old
     entry["best"] = top_views(final, 1)[0]
     entry["kept"] = [entry["best"]] if context.history == "best" else list(final)
@@ -295,12 +339,25 @@ class SummaryForm(Form):
     answer: str
 
 
-_FORM = citing_form(same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))))
-SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
+_FORM = citing_form(
+    same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...)))
+)
+SUMMARY = Role(
+    "summary",
+    "summary",
+    "mv_debate/summary",
+    _FORM,
+    0.0,
+    falls_to="judge_model",
+    system="task",
+    final=True,
+)
 
 
 @router
-async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
+async def to_next_round(
+    state: Views,
+) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
     """Go to the Summary on consensus, after the last round, or when the budget is spent."""
     if is_closed(state):
         return "too few left"
@@ -317,7 +374,8 @@ async def summarise_debate(state: Views, runtime: CaseRuntime) -> JSON:
     """
     entry = round_entry(state)
     unweighed = [] if entry.get("best") else turns_at_stage(state, "answer")
-    agreed, responses = bool(entry.get("consensus")), answers_in_words(unweighed)
+    agreed = bool(entry.get("consensus"))
+    responses = answers_in_words(unweighed)
     cited: tuple[str, ...] = ()
     try:
         answer = await ask(
@@ -332,12 +390,21 @@ async def summarise_debate(state: Views, runtime: CaseRuntime) -> JSON:
     except ModelError as fault:
         if not agreed:
             raise
-        side, confidence = unweighed[0].stance, None
+        side = unweighed[0].stance
+        confidence = None
         reasons = [f"{view_of_turn(turn)}: {turn.text}" for turn in unweighed]
         words = " ".join([f"All {len(unweighed)} views that answered say {side}.", *reasons])
         how = "refused" if isinstance(fault, Refused) else "failed"
-        log = log_of_fault(fault, f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}")
+        log = log_of_fault(
+            fault,
+            f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}",
+        )
     else:
-        side, words, log = answer.value.answer, answer.value.explanation, answer.log
-        confidence, cited = answer.confidence, cited_clauses(answer.value)
-    return await deliver(int(side == YES), "binary", words, state, runtime, log, confidence=confidence, clauses=cited)
+        side = answer.value.answer
+        words = answer.value.explanation
+        log = answer.log
+        confidence = answer.confidence
+        cited = cited_clauses(answer.value)
+    return await deliver(
+        int(side == YES), "binary", words, state, runtime, log, confidence=confidence, clauses=cited
+    )

@@ -20,7 +20,15 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import asking_node, node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.forms import Form, Reason, cited_clauses, one_of, same_form
-from tribunal.nodes.state import CaseRuntime, SeatState, Views, case_for_seat, log_of_fault, outcome_of, write_turn
+from tribunal.nodes.state import (
+    CaseRuntime,
+    SeatState,
+    Views,
+    case_for_seat,
+    log_of_fault,
+    outcome_of,
+    write_turn,
+)
 from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
@@ -28,7 +36,8 @@ from tribunal.settings.contents import apply_line_up
 from tribunal.settings.context import context_of
 from tribunal.settings.names import VIEWS
 
-YES, NO = "YES", "NO"
+YES = "YES"
+NO = "NO"
 
 
 class ViewForm(Form):
@@ -74,9 +83,14 @@ async def open_debate(state: Views, runtime: CaseRuntime) -> JSON:
 @node
 async def call_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Open the next round, if the budget pays for it."""
-    number, views = state.get("round", 0) + 1, await views_of(state)
+    number = state.get("round", 0) + 1
+    views = await views_of(state)
     budget = Budget.from_state(context_of(state), state)
-    return {"round": number} if budget.affords(len(views)) else spent_budget_update(budget, f"round {number}")
+    return (
+        {"round": number}
+        if budget.affords(len(views))
+        else spent_budget_update(budget, f"round {number}")
+    )
 
 
 @router
@@ -93,16 +107,26 @@ async def answer_as_view(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view; sees the post and, from round 2 on, the history."""
     name = state["view"]
     shown = history_in_words(state)
-    return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=ours("{}", name), history=shown)
+    return await take_turn(
+        ANSWER, f"view:{name}", "answer", state, runtime, view=ours("{}", name), history=shown
+    )
 
 
 @asking_node
 async def revise_answer(state: ViewSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one view a second time; sees the post, its first answer, and the reflection."""
-    name, own = state["view"], answer_in_words(Turn.model_validate(state["own"]))
+    name = state["view"]
+    own = answer_in_words(Turn.model_validate(state["own"]))
     said = reflection_in_words(state["reflection"].splitlines())
     return await take_turn(
-        REVISION, f"view:{name}", "revision", state, runtime, view=ours("{}", name), own=own, reflection=said
+        REVISION,
+        f"view:{name}",
+        "revision",
+        state,
+        runtime,
+        view=ours("{}", name),
+        own=own,
+        reflection=said,
     )
 
 
@@ -123,7 +147,8 @@ async def take_turn(
         answer: Answer[ViewForm] = await ask(replace(role, seat=seat), state, runtime, **asked)
     except ModelError as fault:
         return dropout_update(fault, stage, number)
-    said, turn_id = answer.value, turn_id_in_round(seat, number, again=stage == "revision")
+    said = answer.value
+    turn_id = turn_id_in_round(seat, number, again=stage == "revision")
     about: JSON = {"stance": said.answer, "text": said.reason, "clauses": cited_clauses(said)}
     return write_turn(answer, runtime, seat, stage, number, id=turn_id, **about)
 
@@ -145,7 +170,8 @@ def dropout_update(fault: ModelError, stage: str, round: int) -> JSON:
 @take_part_while_open
 async def compare_answers(state: Views, runtime: CaseRuntime) -> JSON:
     """Compare the answers of a round: too few to go on, all alike, or to be scored."""
-    context, number = context_of(state), state["round"]
+    context = context_of(state)
+    number = state["round"]
     answers = {view_of_turn(turn): turn.stance or "" for turn in turns_at_stage(state, "answer")}
     entry: JSON = {
         "id": f"round/{number}",
@@ -161,7 +187,11 @@ async def compare_answers(state: Views, runtime: CaseRuntime) -> JSON:
         return {"debate": [entry]}
     calls = 1 if context.reflection_mode == "none" else 2
     budget = Budget.from_state(context, state)
-    spent = {} if budget.affords(calls) else spent_budget_update(budget, f"the scores of round {number}")
+    spent = (
+        {}
+        if budget.affords(calls)
+        else spent_budget_update(budget, f"the scores of round {number}")
+    )
     return {"debate": [entry], **spent}
 
 
@@ -177,7 +207,9 @@ def outcome_of_dropouts(state: Views, left: int, runtime: CaseRuntime) -> JSON:
     number = state["round"]
     gone = [each for each in state.get("dropped", []) if each["round"] == number]
     if not gone:  # the state was edited
-        raise WrongState(f"dropped: nobody dropped out of round {number}, and {left} answered; give who dropped out")
+        raise WrongState(
+            f"dropped: nobody dropped out of round {number}, and {left} answered; give who dropped out"
+        )
     reasons = "; ".join(f"{each['seat']}: {each['explanation']}" for each in gone)
     words = f"{left} of {left + len(gone)} answered in round {number}, which is too few for a debate. {reasons}"
     named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
@@ -206,13 +238,16 @@ def turns_at_stage(state: Mapping[str, Any], stage: str, round: int | None = Non
 
 def round_entry(state: Mapping[str, Any]) -> JSON:
     """Return the state's entry for the current round. Don't change it in place."""
-    return next((entry for entry in state.get("debate", []) if entry["round"] == state["round"]), {})
+    return next(
+        (entry for entry in state.get("debate", []) if entry["round"] == state["round"]), {}
+    )
 
 
 def answers_in_words(turns: Iterable[Turn], title: Ours | None = None) -> Material:
     """Return answers as material in a prompt, each under its view's name."""
     return together(
-        together([ours("{}{}: ", title or "", view_of_turn(turn)), answer_in_words(turn)], "") for turn in turns
+        together([ours("{}{}: ", title or "", view_of_turn(turn)), answer_in_words(turn)], "")
+        for turn in turns
     )
 
 
@@ -241,7 +276,9 @@ def history_in_words(state: Mapping[str, Any]) -> Material:
     """
     shown: list[Ours | Material] = []
     for entry in state.get("debate", []):
-        number, kept, adopted = entry["round"], entry.get("kept", []), entry.get("adopted")
+        number = entry["round"]
+        kept = entry.get("kept", [])
+        adopted = entry.get("adopted")
         first = _turns_of_views(kept, turns_at_stage(state, "answer", number))
         if not first:
             continue
@@ -252,14 +289,23 @@ def history_in_words(state: Mapping[str, Any]) -> Material:
         if not adopted:
             continue
         reflections = turns_at_stage(state, "reflection", number)
-        lines = [line for turn in reflections for line in turn.text.splitlines() if line.partition(": ")[0] in kept]
+        lines = [
+            line
+            for turn in reflections
+            for line in turn.text.splitlines()
+            if line.partition(": ")[0] in kept
+        ]
         if lines:
             shown.append(ours("What a reviewer said of {}:", "it" if len(kept) == 1 else "them"))
             shown.append(reflection_in_words(lines))
-        if revised := _turns_of_views(kept, turns_at_stage(state, "revision", number)):
+        revised = _turns_of_views(kept, turns_at_stage(state, "revision", number))
+        if revised:
             gain = ours("{:+g}", entry["delta"]) if "delta" in entry else ours("unknown")
             shown.append(
-                ours("Revised after that. The new answers were adopted (mean change of their scores: {}):", gain)
+                ours(
+                    "Revised after that. The new answers were adopted (mean change of their scores: {}):",
+                    gain,
+                )
             )
             shown.append(answers_in_words(revised))
     return together(shown)

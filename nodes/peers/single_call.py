@@ -27,7 +27,14 @@ from tribunal.models.saved_calls import save_call
 from tribunal.models.stops import is_stepped_through
 from tribunal.nodes.agents import agent, asking_node, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.forms import DecisionForm, category_field, cited_clauses, citing_form, mend_decision, text_bounds
+from tribunal.nodes.forms import (
+    DecisionForm,
+    category_field,
+    cited_clauses,
+    citing_form,
+    mend_decision,
+    text_bounds,
+)
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.poll import poll
 from tribunal.nodes.state import CaseRuntime, Views, write_turn
@@ -74,7 +81,8 @@ async def decide_alone(state: Views, runtime: CaseRuntime, draw: int | None = No
     Raises:
         ModelError: as `ask`.
     """
-    context, policy = context_of(state), await policy_of(state)
+    context = context_of(state)
+    policy = await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
     zero_shot = context.task != "hate" or context.mode == "zero-shot"
     role: Role[Any] = ZERO_SHOT if zero_shot else CLASSIFIER
@@ -85,7 +93,9 @@ async def decide_alone(state: Views, runtime: CaseRuntime, draw: int | None = No
     shown: JSON = {} if zero_shot else {"categories": operator_words(", ".join(names))}
 
     async def ask_classifier() -> Answer[Any]:
-        return await ask(role, state, runtime, draw=draw or 0, mend=mend_decision(policy, "classifier"), **shown)
+        return await ask(
+            role, state, runtime, draw=draw or 0, mend=mend_decision(policy, "classifier"), **shown
+        )
 
     if draw is None:
         answer = await ask_classifier()
@@ -102,9 +112,17 @@ async def decide_alone(state: Views, runtime: CaseRuntime, draw: int | None = No
 @agent
 async def _classify(state: Views, runtime: CaseRuntime) -> JSON:
     made = await decide_alone(state, runtime)
-    how: JSON = {"confidence": made.answer.confidence, "clauses": cited_clauses(made.answer.value), "track": "baseline"}
-    scheme, log = decision_scheme(context_of(state)), made.answer.log
-    return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
+    how: JSON = {
+        "confidence": made.answer.confidence,
+        "clauses": cited_clauses(made.answer.value),
+        "track": "baseline",
+    }
+    scheme = decision_scheme(context_of(state))
+    log = made.answer.log
+    return {
+        "track": "baseline",
+        **await deliver(made.label, scheme, made.words, state, runtime, log, **how),
+    }
 
 
 @asking_node
@@ -126,7 +144,8 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
     Of several answers given equally often the one that was given first is taken, and the verdict is marked as a tie.
     """
     context = context_of(state)
-    budget, decisions = DrawBudget(context), dict[int, LoneDecision]()
+    budget = DrawBudget(context)
+    decisions = dict[int, LoneDecision]()
 
     async def draw_vote(number: int) -> LoneDecision:
         async def ask_and_pay() -> tuple[LoneDecision, Sequence[JSON]]:
@@ -142,8 +161,11 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
         lost[0].calls = budget.calls
         raise lost[0]
     warnings = [f"a draw has no vote: {fault}" for fault in lost]
-    if left_out := len(result.faults) - len(lost):
-        warnings.append(f"the budget of {budget.limits} left {left_out} of {context.draws} draws unmade")
+    left_out = len(result.faults) - len(lost)
+    if left_out:
+        warnings.append(
+            f"the budget of {budget.limits} left {left_out} of {context.draws} draws unmade"
+        )
     transcript: list[JSON] = []
     logged: list[str] = []
     for number, made in sorted(decisions.items()):
@@ -156,14 +178,22 @@ async def draw_votes(state: Views, runtime: CaseRuntime) -> JSON:
     words = won.words
     if len(result.drawn) > 1:
         tie = "; of answers given equally often the first counts" if result.tie else ""
-        words = f"{votes[won.category]} of {len(result.drawn)} draws say {won.category}{tie}. {words}"
+        words = (
+            f"{votes[won.category]} of {len(result.drawn)} draws say {won.category}{tie}. {words}"
+        )
     scheme = decision_scheme(context)
     log = {"calls": budget.calls, "warnings": [*logged, *warnings]}
     confidence = vote_confidence(state, votes[won.category], len(result.drawn), budget.calls)
-    how: JSON = {"tie": result.tie, "confidence": confidence, "clauses": cited_clauses(won.answer.value)}
+    how: JSON = {
+        "tie": result.tie,
+        "confidence": confidence,
+        "clauses": cited_clauses(won.answer.value),
+    }
     return {
         **await deliver(won.label, scheme, words, state, runtime, log, **how),
-        "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],
+        "debate": [
+            {"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}
+        ],
         "transcript": transcript,
     }
 
@@ -187,8 +217,12 @@ EXAM_POSTS = (
     ExamPost("All immigrants are dirty and lazy. Throw them out of the country.", is_hateful=True),
     ExamPost("Gay people are sick, and no school should employ them.", is_hateful=True),
     ExamPost("The bus was late again today, and then it started to rain.", is_hateful=False),
-    ExamPost("Our new neighbours are Muslims, and they brought us cake on Sunday.", is_hateful=False),
-    ExamPost("My grandmother is eighty and still rides her bicycle to the market.", is_hateful=False),
+    ExamPost(
+        "Our new neighbours are Muslims, and they brought us cake on Sunday.", is_hateful=False
+    ),
+    ExamPost(
+        "My grandmother is eighty and still rides her bicycle to the market.", is_hateful=False
+    ),
     ExamPost("This soup needs more salt, a little pepper and ten more minutes.", is_hateful=False),
     ExamPost("The women of our choir sang in the park, and everybody clapped.", is_hateful=False),
 )
@@ -207,5 +241,12 @@ def exam_form(policy: Policy, scheme: Scheme) -> type[ExamForm]:
 
 
 EXAMINED: Role[ExamForm] = Role(
-    "exam", "classifier", "exam/post", exam_form, 0.0, falls_to="judge_model", final=True, answer_order="label-first"
+    "exam",
+    "classifier",
+    "exam/post",
+    exam_form,
+    0.0,
+    falls_to="judge_model",
+    final=True,
+    answer_order="label-first",
 )

@@ -37,7 +37,9 @@ from tribunal.schema import JSON
 from tribunal.settings.context import Context, context_of
 
 # `final`: the budget is looked at before a round, which is held whole or not at all.
-AGENT = Role("agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True)
+AGENT = Role(
+    "agent", "agent", "peers/agent", citing_form(answer_form), 0.0, system="task", final=True
+)
 
 
 class AgentSeat(SeatState, total=False):
@@ -51,10 +53,13 @@ class AgentSeat(SeatState, total=False):
 @take_part_while_open
 async def open_next_round(state: Views, runtime: CaseRuntime) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
-    context, number = context_of(state), state.get("round", 0)
+    context = context_of(state)
+    number = state.get("round", 0)
     seated = _affordable_agents(context)
     if not number:
-        short = f"the budget of {context.max_calls} calls seated {seated} of {context.agents} agents"
+        short = (
+            f"the budget of {context.max_calls} calls seated {seated} of {context.agents} agents"
+        )
         return {"round": 1, "warnings": [short] if seated < context.agents else []}
     answers = turns_at_stage(state, "answer", number)
     if not answers:
@@ -79,7 +84,9 @@ def _affordable_agents(context: Context) -> int:
 
 
 @router
-async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
+async def to_agents(
+    state: Views,
+) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
     """Send all agents at once, each with what was said; once their round is closed, go to the vote.
 
     A round that they have answered and nobody has closed is closed first: a person stopped the case after they spoke.
@@ -89,19 +96,31 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     if turns_at_stage(state, "answer"):
         return "K rounds done" if round_entry(state) else "round to close"
     seen = case_for_seat(state, "round", "transcript")
-    return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
+    return [
+        Send("speak", {**seen, "agent": each})
+        for each in range(1, _affordable_agents(context_of(state)) + 1)
+    ]
 
 
 @asking_node
 async def answer_as_agent(state: AgentSeat, runtime: CaseRuntime) -> JSON:
     """Answer as one agent; sees the post, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
-    seat, last = f"agent:{state['agent']}", turns_at_stage(state, "answer", state["round"] - 1)
+    seat = f"agent:{state['agent']}"
+    last = turns_at_stage(state, "answer", state["round"] - 1)
     own = next((answer_in_words(turn) for turn in last if turn.seat == seat), "")
     others = answers_in_words([turn for turn in last if turn.seat != seat], ours("agent "))
     mend = mend_decision(await policy_of(state, runtime), seat)
     return await take_turn(
-        AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others, mend=mend
+        AGENT,
+        seat,
+        "answer",
+        state,
+        runtime,
+        draw=state["agent"] - 1,
+        own=own,
+        others=others,
+        mend=mend,
     )
 
 
@@ -111,8 +130,11 @@ async def vote_on_answers(state: Views, runtime: CaseRuntime) -> JSON:
 
     The verdict cites the clauses that most of those who gave the answer cite.
     """
-    if not (answers := turns_at_stage(state, "answer")):
-        raise WrongState(f"round: {state['round']}: nobody answered in it; give the last round that was held")
+    answers = turns_at_stage(state, "answer")
+    if not answers:
+        raise WrongState(
+            f"round: {state['round']}: nobody answered in it; give the last round that was held"
+        )
     yes = sum(turn.stance == YES for turn in answers)
     side = YES if yes * 2 > len(answers) else NO
     tie = yes * 2 == len(answers)

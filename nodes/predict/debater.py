@@ -25,7 +25,13 @@ from tribunal.nodes.forms import (
 )
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import CaseRuntime, PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.verdict import announce_outcome, deliver, is_closed, vote_confidence, with_confidence
+from tribunal.nodes.verdict import (
+    announce_outcome,
+    deliver,
+    is_closed,
+    vote_confidence,
+    with_confidence,
+)
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Stance
@@ -48,16 +54,35 @@ class ResponseForm(SpeechForm):
     stance: str
 
 
-_RESPONSE = same_form(create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...)))
+_RESPONSE = same_form(
+    create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...))
+)
 
 
-_PROMPTS: dict[Stance, str] = {"not_hate": "predict/opening_non_hate", "hate": "predict/opening_hate"}
+_PROMPTS: dict[Stance, str] = {
+    "not_hate": "predict/opening_non_hate",
+    "hate": "predict/opening_hate",
+}
 OPENINGS: dict[Stance, Role[SpeechForm]] = {
-    side: Role(f"debater.opening.{side}", f"debater:{side}", prompt, same_form(SpeechForm), 0.0, system="panel")
+    side: Role(
+        f"debater.opening.{side}",
+        f"debater:{side}",
+        prompt,
+        same_form(SpeechForm),
+        0.0,
+        system="panel",
+    )
     for side, prompt in _PROMPTS.items()
 }
 RESPONSES: dict[Stance, Role[ResponseForm]] = {
-    side: Role(f"debater.response.{side}", f"debater:{side}", "predict/response", _RESPONSE, 0.0, system="panel")
+    side: Role(
+        f"debater.response.{side}",
+        f"debater:{side}",
+        "predict/response",
+        _RESPONSE,
+        0.0,
+        system="panel",
+    )
     for side in SIDES
 }
 JUDGE = Role(
@@ -73,7 +98,12 @@ JUDGE = Role(
 
 
 async def _respond(
-    side: Stance, opposing: str, state: PanelState, runtime: CaseRuntime, before: str = "", stance: str = ""
+    side: Stance,
+    opposing: str,
+    state: PanelState,
+    runtime: CaseRuntime,
+    before: str = "",
+    stance: str = "",
 ) -> JSON:
     """Take the second turn of a side, which is shown its first one, and the other side's turn of this id.
 
@@ -114,9 +144,13 @@ async def _speak(
     These reach each side as its reference.
     """
     stage = "opening" if round == 1 else "response"
-    answer = await ask(role, state, runtime, shared=show_exhibits(state, opinions=False), **material)
+    answer = await ask(
+        role, state, runtime, shared=show_exhibits(state, opinions=False), **material
+    )
     stance = getattr(answer.value, "stance", None) or None
-    return write_turn(answer, runtime, role.seat, stage, round, text=answer.value.argument, stance=stance)
+    return write_turn(
+        answer, runtime, role.seat, stage, round, text=answer.value.argument, stance=stance
+    )
 
 
 def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
@@ -127,14 +161,23 @@ def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
 @agent
 async def open_non_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open for the non-hate side (step 1); sees its own reference."""
-    return await _speak(OPENINGS["not_hate"], 1, state, runtime, reference=_reference_of("not_hate", state))
+    return await _speak(
+        OPENINGS["not_hate"], 1, state, runtime, reference=_reference_of("not_hate", state)
+    )
 
 
 @agent
 async def open_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Open for the hate side (step 2); sees the other side's argument and its own reference."""
     opposing = _turn_in_words(state, "debater:not_hate/1")
-    return await _speak(OPENINGS["hate"], 1, state, runtime, reference=_reference_of("hate", state), opposing=opposing)
+    return await _speak(
+        OPENINGS["hate"],
+        1,
+        state,
+        runtime,
+        reference=_reference_of("hate", state),
+        opposing=opposing,
+    )
 
 
 @agent
@@ -146,9 +189,13 @@ async def answer_non_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
 @agent
 async def answer_hate(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Answer for the hate side (step 4); sees its own argument and the other side's response, with its stance."""
-    stances = [turn.stance or "" for turn in transcript_of(state) if turn.id == "debater:not_hate/2"]
+    stances = [
+        turn.stance or "" for turn in transcript_of(state) if turn.id == "debater:not_hate/2"
+    ]
     first = "debater:not_hate/1"
-    return await _respond("hate", "debater:not_hate/2", state, runtime, before=first, stance="".join(stances))
+    return await _respond(
+        "hate", "debater:not_hate/2", state, runtime, before=first, stance="".join(stances)
+    )
 
 
 @router
@@ -163,8 +210,13 @@ async def judge_panel(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Decide (step 5); sees the whole debate and the post, and the references if the debate's memory is whole."""
     heard = []
     for own in SIDES if _remembers_all(state) and transcript_of(state) else ():
-        if reference := _reference_of(own, state):
-            heard.append(together([ours("The {} side began with these reasons:", SIDES[own]), reference], "\n"))
+        reference = _reference_of(own, state)
+        if reference:
+            heard.append(
+                together(
+                    [ours("The {} side began with these reasons:", SIDES[own]), reference], "\n"
+                )
+            )
     for turn in transcript_of(state):
         side = SIDES["hate" if turn.seat == "debater:hate" else "not_hate"]
         how = ours(" ({}s)", turn.stance) if turn.stance else ours("")
@@ -178,10 +230,14 @@ async def judge_panel(state: PanelState, runtime: CaseRuntime) -> JSON:
 @agent
 async def annotate_post(state: PanelState, runtime: CaseRuntime) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
-    return await _decide(ANNOTATOR, "annotator", state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
+    return await _decide(
+        ANNOTATOR, "annotator", state, runtime, hate=ours("hate"), not_hate=ours("non-hate")
+    )
 
 
-async def _decide(role: Role[StanceForm], who: str, state: PanelState, runtime: CaseRuntime, **asked: Any) -> JSON:
+async def _decide(
+    role: Role[StanceForm], who: str, state: PanelState, runtime: CaseRuntime, **asked: Any
+) -> JSON:
     """Return the verdict of one who decides by a stance; `asked` is what `ask` is given."""
     mend = mend_decision(await policy_of(state, runtime), who)
     answer = await ask(with_confidence(role, state), state, runtime, mend=mend, **asked)
@@ -201,7 +257,9 @@ async def decide_by_majority(state: PanelState, runtime: CaseRuntime) -> JSON:
     if len(opinions) == 1:
         words = opinions[0].reason
     else:
-        words = f"{hate} of {len(opinions)} perspectives called it hate" + ("; a tie counts as non-hate" if tie else "")
+        words = f"{hate} of {len(opinions)} perspectives called it hate" + (
+            "; a tie counts as non-hate" if tie else ""
+        )
     label = int(hate * 2 > len(opinions))
     votes = hate if label else len(opinions) - hate
     confidence = vote_confidence(state, votes, len(opinions), state.get("calls", ()))
@@ -211,7 +269,12 @@ async def decide_by_majority(state: PanelState, runtime: CaseRuntime) -> JSON:
 @node
 async def end_if_unheard(state: PanelState, runtime: CaseRuntime) -> JSON:
     """End the case as the first perspective did, if none could be heard at all."""
-    if is_closed(state) or state.get("opinions") or state.get("budget_spent") or not state.get("absent"):
+    if (
+        is_closed(state)
+        or state.get("opinions")
+        or state.get("budget_spent")
+        or not state.get("absent")
+    ):
         return {}
     outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
     outcome["rehearsed"] = was_rehearsed(state.get("calls", []), state.get("warnings", []))
@@ -219,7 +282,9 @@ async def end_if_unheard(state: PanelState, runtime: CaseRuntime) -> JSON:
 
 
 @router
-async def to_debate_or_vote(state: PanelState) -> Literal["stances taken", "mode without debate", "nobody heard"]:
+async def to_debate_or_vote(
+    state: PanelState,
+) -> Literal["stances taken", "mode without debate", "nobody heard"]:
     """Go to the debate, or count the perspectives."""
     if is_closed(state):
         return "nobody heard"

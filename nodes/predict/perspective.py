@@ -22,7 +22,15 @@ from tribunal.models.role import Role
 from tribunal.nodes.agents import asking_node, node, router
 from tribunal.nodes.channels import Like
 from tribunal.nodes.forms import Form, Reason, citing_form, one_of, same_form
-from tribunal.nodes.state import CaseRuntime, PanelState, SeatState, case_for_seat, log_of_fault, outcome_of, post_of
+from tribunal.nodes.state import (
+    CaseRuntime,
+    PanelState,
+    SeatState,
+    case_for_seat,
+    log_of_fault,
+    outcome_of,
+    post_of,
+)
 from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy
@@ -48,7 +56,9 @@ class StanceForm(Form):
 @lru_cache(maxsize=64)
 def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceForm]]:
     """Return a maker of the form for a stance, by the names of the two labels."""
-    return same_form(create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...)))
+    return same_form(
+        create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...))
+    )
 
 
 _PLAIN = stance_form("hate", "non-hate")
@@ -59,7 +69,9 @@ ANNOTATOR = Role("annotator", "annotator", "predict/base", citing_form(_PLAIN), 
 class PerspectiveSeat(SeatState, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
-    own: Annotated[JSON, Like(PerspectiveBrief, "The perspective that speaks, and what it goes by.")]
+    own: Annotated[
+        JSON, Like(PerspectiveBrief, "The perspective that speaks, and what it goes by.")
+    ]
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None
@@ -80,20 +92,30 @@ async def recall_examples(state: PanelState, runtime: CaseRuntime) -> JSON:
     """
     if is_closed(state):
         return {}
-    context, text = context_of(state), post_of(state).text
+    context = context_of(state)
+    text = post_of(state).text
     if not text.strip():
-        raise BadInput("text: the post has none, and perspectives compare texts; give one, or choose another graph")
+        raise BadInput(
+            "text: the post has none, and perspectives compare texts; give one, or choose another graph"
+        )
     stores = await open_searchers(context)
-    found: Mapping[str, list[Example] | TribunalError] = {each.perspective.name: [] for each in stores}
+    found: Mapping[str, list[Example] | TribunalError] = {
+        each.perspective.name: [] for each in stores
+    }
     if context.mode != "criterion-only":
         from tribunal.retrievers.perspectives.store import search_all
 
         found = await search_all(stores, text, context.examples_k)
-    lost = [_absence_record(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
+    lost = [
+        _absence_record(name, each)
+        for name, each in found.items()
+        if isinstance(each, TribunalError)
+    ]
     heard = {name: each for name, each in found.items() if not isinstance(each, TribunalError)}
     # They are asked at once, so none sees the budget spent.
     most = Budget.from_state(context, state).most(len(heard), kept=LAST_WORD)
-    kept, unheard = [*heard][:most], [*heard][most:]
+    kept = [*heard][:most]
+    unheard = [*heard][most:]
     warnings = [*map(_absence_in_words, lost)]
     if context.perspectives in ([], ["all"]):
         from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
@@ -101,9 +123,13 @@ async def recall_examples(state: PanelState, runtime: CaseRuntime) -> JSON:
         if {each.perspective.name for each in stores} <= set(SMALL):
             warnings.insert(0, SMALL_EXAMPLES)
     if unheard:
-        warnings.append(f"the budget of {context.max_calls} calls left {', '.join(unheard)} unheard")
+        warnings.append(
+            f"the budget of {context.max_calls} calls left {', '.join(unheard)} unheard"
+        )
     return {
-        "panel": [_perspective_facts(each.perspective) for each in stores if each.perspective.name in kept],
+        "panel": [
+            _perspective_facts(each.perspective) for each in stores if each.perspective.name in kept
+        ],
         "examples": {name: [example.dump() for example in heard[name]] for name in kept},
         "absent": lost,
         "warnings": warnings,
@@ -117,8 +143,12 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
         BadInput: one is unknown or has no index, or the mode and the names don't fit together.
     """
     if context.mode == "leave-out" and not context.leave_out:
-        raise BadInput("leave_out: mode leave-out takes the name of the perspective that is not heard")
-    if "none" in context.perspectives or ("all" in context.perspectives and len(context.perspectives) > 1):
+        raise BadInput(
+            "leave_out: mode leave-out takes the name of the perspective that is not heard"
+        )
+    if "none" in context.perspectives or (
+        "all" in context.perspectives and len(context.perspectives) > 1
+    ):
         raise BadInput(
             f"perspectives: {', '.join(context.perspectives)}: all and none stand alone, and none is for a graph that "
             "can do without; name those to hear"
@@ -130,7 +160,8 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
     wanted = await asyncio.to_thread(list_usable_perspectives) if every else context.perspectives
     stores = await open_stores(wanted, embedding=context.embedding)
     names = [store.perspective.name for store in stores]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
         raise BadInput(f"perspectives: {twice!r} is named twice")
     if context.leave_out and context.leave_out not in names:
         raise BadInput(f"leave_out: {context.leave_out!r}: is not among {', '.join(names)}")
@@ -138,7 +169,9 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
     if not kept:
         raise BadInput("perspectives: none is left to be heard; name more, or leave out none")
     if context.mode == "single" and len(kept) != 1:
-        raise BadInput(f"mode: single: takes one perspective, and {len(kept)} are named; name one with perspectives")
+        raise BadInput(
+            f"mode: single: takes one perspective, and {len(kept)} are named; name one with perspectives"
+        )
     return kept
 
 
@@ -154,7 +187,8 @@ async def to_perspectives(state: PanelState) -> list[Send]:
     shared = case_for_seat(state, "outcome", "calls")
     examples = state.get("examples", {})
     return [
-        Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]
+        Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])})
+        for own in state["panel"]
     ]
 
 
@@ -163,8 +197,11 @@ async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
     """Take one perspective's stance, with a reason; sees its criterion, its examples, and the post."""
     if state.get("outcome") is not None:
         return {}
-    own, shown = state["own"], [Example.model_validate(example) for example in state["examples"]]
-    role = replace(PERSPECTIVE, seat=f"perspective:{own['id']}", form=stance_form(own["hate"], own["not_hate"]))
+    own = state["own"]
+    shown = [Example.model_validate(example) for example in state["examples"]]
+    role = replace(
+        PERSPECTIVE, seat=f"perspective:{own['id']}", form=stance_form(own["hate"], own["not_hate"])
+    )
     listed = [
         Entry(ours("{}.", number), [("label", example.label_name), ("text", example.text)])
         for number, example in enumerate(shown, start=1)
@@ -174,7 +211,9 @@ async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
             role,
             state,
             runtime,
-            criterion=operator_words("" if context_of(state).mode == "examples-only" else own["criterion"]),
+            criterion=operator_words(
+                "" if context_of(state).mode == "examples-only" else own["criterion"]
+            ),
             examples=entries("examples", listed) if listed else "",
             hate=operator_words(own["hate"]),
             not_hate=operator_words(own["not_hate"]),
@@ -200,7 +239,12 @@ async def take_stance(state: PerspectiveSeat, runtime: CaseRuntime) -> JSON:
 def _absence_record(name: str, error: TribunalError) -> JSON:
     kind = getattr(error, "kind", "retrieval")
     seat = f"perspective:{name}"
-    return {"id": name, **Failure(seat=seat, role="perspective", model="", error=kind, explanation=str(error)).dump()}
+    return {
+        "id": name,
+        **Failure(
+            seat=seat, role="perspective", model="", error=kind, explanation=str(error)
+        ).dump(),
+    }
 
 
 def _absence_in_words(lost: Any) -> str:

@@ -59,7 +59,10 @@ def investigate_post(question: Question) -> JSON:
     Where the rules find nothing, a passage that calls the post's words hateful is a cue.
     """
     reading = reading_of_question(question)
-    opened = [replace(match, type="Metaphor" if match.is_figure else "Socio-cultural") for match in reading.direct]
+    opened = [
+        replace(match, type="Metaphor" if match.is_figure else "Socio-cultural")
+        for match in reading.direct
+    ]
     passages = evidence_ids(question.shared, "supports")
     if reading.found or not passages:
         return _cues_from_matches(question, [*reading.implied, *opened][:MOST_IMPLIED])
@@ -80,7 +83,8 @@ def _cues_from_matches(question: Question, matches: Iterable[SignMatch]) -> JSON
 
 
 def _cue_from_match(question: Question, match: SignMatch) -> JSON:
-    policy, term = question.policy, shorten_quote(match.term)
+    policy = question.policy
+    term = shorten_quote(match.term)
     facts = {
         "words": match.words,
         "matched": shorten_quote(match.matched),
@@ -104,16 +108,21 @@ def _cue_from_match(question: Question, match: SignMatch) -> JSON:
 
 def prosecute_cues(question: Question) -> JSON:
     """Answer in round k: withdraw what the post itself excuses, where that may be, and press the rest."""
-    own, defence = statements_in(question, "own"), statements_in(question, "defence")
+    own = statements_in(question, "own")
+    defence = statements_in(question, "defence")
     cues = own | defence | own  # its own first, in its own words
     answers = [(cue, *_press_cue(question, cue, defence.get(cue.cue_id))) for cue in cues.values()]
     if not question.shared_material:
         all_the_same = ("press", argue("all_the_same"))
-        answers = [(cue, *(all_the_same if said[0] == "withdraw" else said)) for cue, *said in answers]
+        answers = [
+            (cue, *(all_the_same if said[0] == "withdraw" else said)) for cue, *said in answers
+        ]
     return _admit_arguments(question, own, answers)
 
 
-def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | None) -> tuple[str, str]:
+def _press_cue(
+    question: Question, cue: CueStatement, answer: CueStatement | None
+) -> tuple[str, str]:
     """Return the prosecution's stance on one cue, and why."""
     reading = reading_of_question(question)
     match = _match_of_cue(reading, cue)
@@ -142,7 +151,8 @@ def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | Non
 
 def defend_post(question: Question) -> JSON:
     """Refute what the post itself excuses, try a harmless reading of what is only implied, leave out the rest."""
-    own, cues = statements_in(question, "own"), statements_in(question, "prosecution")
+    own = statements_in(question, "own")
+    cues = statements_in(question, "prosecution")
     refuted = ((cue, _refute_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
     return _admit_arguments(question, own, ((cue, "refute", why) for cue, why in refuted if why))
 
@@ -153,7 +163,8 @@ def _refute_cue(question: Question, cue: CueStatement, before: CueStatement | No
     match = _match_of_cue(reading, cue)
     if cue.stance == "withdraw":
         return argue("nothing_left")
-    if excuse := _excuse_of_cue(reading, match):
+    excuse = _excuse_of_cue(reading, match)
+    if excuse:
         return excuse.plea
     if before and before.stance == "refute" and not _is_harmless(before.argument):
         return before.argument
@@ -169,11 +180,15 @@ def _refute_cue(question: Question, cue: CueStatement, before: CueStatement | No
         return ""
     if match is None:
         return argue("harmless", words="It", harmless="an everyday remark")
-    return argue("harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless)
+    return argue(
+        "harmless", words=f"“{shorten_quote(match.matched)}”", harmless=match.sign.harmless
+    )
 
 
 def _admit_arguments(
-    question: Question, own: dict[str, CueStatement], answers: Iterable[tuple[CueStatement, str, str]]
+    question: Question,
+    own: dict[str, CueStatement],
+    answers: Iterable[tuple[CueStatement, str, str]],
 ) -> JSON:
     """Return the arguments that the court admits: an edited transcript may name cues that it doesn't know."""
     arguments = []
@@ -201,9 +216,15 @@ def _match_of_cue(reading: PostReading, cue: CueStatement) -> SignMatch | None:
     """Return what the rules themselves found in the post that a cue speaks of, whoever worded the cue."""
     claim = plain_text(cue.claim).casefold()
     quoted = [quote[1].casefold() for quote in _QUOTED.finditer(claim)]
-    same = [match for match in reading.matches if quoted and plain_text(match.words).casefold() == quoted[-1]]
+    same = [
+        match
+        for match in reading.matches
+        if quoted and plain_text(match.words).casefold() == quoted[-1]
+    ]
     of_its_type = [match for match in same if cue.type in ("", match.type)]
-    named = [match for match in reading.matches if match.matched and match.matched.casefold() in claim]
+    named = [
+        match for match in reading.matches if match.matched and match.matched.casefold() in claim
+    ]
     return next(iter((*of_its_type, *same, *named)), None)
 
 
@@ -227,7 +248,9 @@ def judge_debate(question: Question) -> JSON:
     """Play the judge, by the debate alone: hateful if a cue is left standing, of the first such cue's category."""
     rulings = _rule_on_cues(question)
     if not rulings and "(opening):" in str(question.material.get("transcript", "")):
-        return decide_alone(question)  # a debate without cues, which these rules can't count: the post decides
+        return decide_alone(
+            question
+        )  # a debate without cues, which these rules can't count: the post decides
     names = [category.name for category in question.policy.categories(question.scheme)]
     standing = [(cue, why) for cue, stands, why in rulings if stands]
     if not rulings:
@@ -237,9 +260,17 @@ def judge_debate(question: Question) -> JSON:
         return fill_decision(names[0], f"No cue is left standing. {fell}")
     cue, why = next((each for each in standing if each[0].type == "Direct"), standing[0])
     category = cue.category if cue.category in names[1:] else ""
-    category = category or category_of_group(question.policy, question.scheme, cue.characteristic or cue.target_group)
-    whom = f"{cue.target_group}, for {cue.characteristic}" if cue.characteristic else f"people for {cue.target_group}"
-    count = "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
+    category = category or category_of_group(
+        question.policy, question.scheme, cue.characteristic or cue.target_group
+    )
+    whom = (
+        f"{cue.target_group}, for {cue.characteristic}"
+        if cue.characteristic
+        else f"people for {cue.target_group}"
+    )
+    count = (
+        "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
+    )
     count += " stand" if len(standing) > 1 else " stands"
     return fill_decision(
         category,
@@ -261,7 +292,8 @@ def _rule_on_cues(question: Question) -> list[tuple[CueStatement, bool, str]]:
                 last[seat, cue_id] = statement
     found = []
     for cue_id, cue in charged.items():
-        pressed, answer = last.get(("prosecutor", cue_id)), last.get(("defender", cue_id))
+        pressed = last.get(("prosecutor", cue_id))
+        answer = last.get(("defender", cue_id))
         if pressed and pressed.stance == "withdraw":
             found.append((cue, False, "the prosecution withdrew it"))
         elif answer is None:
@@ -285,7 +317,8 @@ def cite_clauses(question: Question, answer: JSON) -> JSON:
 
     In two labels the clause is that of the gravest sign.
     """
-    policy, reading = question.policy, reading_of_question(question)
+    policy = question.policy
+    reading = reading_of_question(question)
     by_category: dict[str, str] = {}
     for clause in policy.clauses:
         by_category.setdefault(clause.category, clause.id)
@@ -307,12 +340,15 @@ def explain_decision(question: Question) -> JSON:
     told = question.write_task()
     decision = decision_from(told)
     letter = LEXICON.letters[decision]
-    text, grounds = letter["text"], []
+    text = letter["text"]
+    grounds = []
     for head, fields in read_entries(str(question.material.get("grounds", ""))):
         if fields.get("words"):
-            words, sentence = f"“{fields['words']}”", "This is about your words {}."
+            words = f"“{fields['words']}”"
+            sentence = "This is about your words {}."
         elif fields.get("group"):
-            words, sentence = fields["group"], "It attacks {}."
+            words = fields["group"]
+            sentence = "It attacks {}."
         else:
             continue
         text += f" {sentence.format(words)}"

@@ -20,7 +20,9 @@ Words = tuple[str, ...]
 
 def _compile_words(words: Words) -> re.Pattern[str]:
     """Return a pattern for whole words that match one of these, whatever the case of the letters."""
-    return re.compile(rf"(?:\b|(?<!\w))(?:{'|'.join(words)})(?:\b|(?!\w))", re.IGNORECASE | re.MULTILINE)
+    return re.compile(
+        rf"(?:\b|(?<!\w))(?:{'|'.join(words)})(?:\b|(?!\w))", re.IGNORECASE | re.MULTILINE
+    )
 
 
 def _ignore_case(pattern: str) -> re.Pattern[str]:
@@ -102,7 +104,9 @@ class _Lexicon(_LexiconPart):
     letters: dict[str, dict[str, str]]
 
 
-LEXICON = _Lexicon.model_validate(parse_toml(files(__package__).joinpath("lexicon.toml").read_text("utf-8")))
+LEXICON = _Lexicon.model_validate(
+    parse_toml(files(__package__).joinpath("lexicon.toml").read_text("utf-8"))
+)
 
 
 def argue(argument: str, **facts: str) -> str:
@@ -134,12 +138,16 @@ def protected_name(policy: Policy, key: str) -> str | None:
     if key in policy.protected_groups:
         return key
     patterns = LEXICON.groups.get(key, LEXICON.unnamed).protected
-    return next((name for each in patterns for name in policy.protected_groups if _mentions(each, name)), None)
+    return next(
+        (name for each in patterns for name in policy.protected_groups if _mentions(each, name)),
+        None,
+    )
 
 
 def labels_of_cue(policy: Policy, key: str) -> tuple[str, str]:
     """Return the characteristic and the category of a cue on a group; the two fit where the policy says which do."""
-    named, category = protected_name(policy, key), category_of_group(policy, "fine", key)
+    named = protected_name(policy, key)
+    category = category_of_group(policy, "fine", key)
     fitting = next((kind.name for kind in policy.kinds if named in kind.groups), category)
     groups = (*(group for kind in policy.kinds if kind.name == category for group in kind.groups),)
     return named or (*groups, *policy.protected_groups)[0], fitting
@@ -158,7 +166,11 @@ def category_of_group(policy: Policy, scheme: Scheme, key: str) -> str:
     patterns = LEXICON.groups.get(key, LEXICON.unnamed).categories
     if key and key not in LEXICON.groups:
         # The name's own words first, then those of the lexicon's group that the name comes closest to.
-        words = [word for word in key.casefold().split() if word not in ("people", "persons", "status", "and", "of")]
+        words = [
+            word
+            for word in key.casefold().split()
+            if word not in ("people", "persons", "status", "and", "of")
+        ]
         closest = [
             (place, group.categories)
             for group in LEXICON.groups.values()
@@ -167,7 +179,9 @@ def category_of_group(policy: Policy, scheme: Scheme, key: str) -> str:
         ]
         own = (rf"\b{re.escape(word.removesuffix('s'))}" for word in (key.casefold(), *words))
         patterns = (*own, *min(closest, default=(0, ()))[1])
-    named = (name for pattern in patterns for name, text in hateful.items() if _mentions(pattern, text))
+    named = (
+        name for pattern in patterns for name, text in hateful.items() if _mentions(pattern, text)
+    )
     return next(named, [*hateful][-1])
 
 
@@ -239,24 +253,41 @@ def _read_statements(turn: str) -> dict[str, CueStatement]:
     """Return what a turn, as `cues.quote_turn` writes it, first says of each cue, by the cue's id."""
     statements: dict[str, CueStatement] = {}
     for head, fields in _split_entries(turn):
-        if cue := _CUE.fullmatch(head):
-            stances = ((said[1], text) for name, text in fields.items() if (said := _STANCE.fullmatch(name)))
+        cue = _CUE.fullmatch(head)
+        if cue:
+            stances = (
+                (said[1], text)
+                for name, text in fields.items()
+                if (said := _STANCE.fullmatch(name))
+            )
             stance, argument = next(stances, ("", ""))
-            named = {name: fields.get(name, "") for name in ("target_group", "claim", "characteristic", "category")}
-            statements.setdefault(cue[1], CueStatement(cue[1], cue[2] or "", stance, argument, **named))
+            named = {
+                name: fields.get(name, "")
+                for name in ("target_group", "claim", "characteristic", "category")
+            }
+            statements.setdefault(
+                cue[1], CueStatement(cue[1], cue[2] or "", stance, argument, **named)
+            )
     return statements
 
 
 def statements_in(question: Question, name: str) -> dict[str, CueStatement]:
     """Return what the turns in one part of a role's material say of each cue, by its id."""
     material = str(question.material.get(name, ""))
-    return {cue_id: each for _, turn in read_blocks(material) for cue_id, each in _read_statements(turn).items()}
+    return {
+        cue_id: each
+        for _, turn in read_blocks(material)
+        for cue_id, each in _read_statements(turn).items()
+    }
 
 
 def read_transcript(question: Question) -> list[tuple[str, dict[str, CueStatement]]]:
     """Return the seat and the statements of each turn of a judge's transcript, round by round."""
     turns = []
     for before, turn in read_blocks(str(question.material.get("transcript", ""))):
-        if speaker := _SPEAKER.search(before):
-            turns.append((int(speaker["round"]), speaker["seat"].strip().casefold(), _read_statements(turn)))
+        speaker = _SPEAKER.search(before)
+        if speaker:
+            turns.append(
+                (int(speaker["round"]), speaker["seat"].strip().casefold(), _read_statements(turn))
+            )
     return [(seat, statements) for _, seat, statements in sorted(turns, key=lambda turn: turn[0])]

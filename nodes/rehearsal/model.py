@@ -66,7 +66,9 @@ PARTS: dict[str, Part] = {
     "classifier.task": debates.answer_task,
 }
 # What it says for a part that it has no rules for.
-NO_RULES = "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
+NO_RULES = (
+    "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
+)
 _WORD = re.compile(r"\s*\S+|\s+")
 
 
@@ -85,7 +87,9 @@ class Rehearsal(BaseChatModel):
 
     parts: Mapping[str, Part] = Field(default=PARTS, exclude=True, repr=False)
     profile: ModelProfile | None = Field(
-        default=ModelProfile(text_inputs=True, image_inputs=False, temperature=True, structured_output=True),
+        default=ModelProfile(
+            text_inputs=True, image_inputs=False, temperature=True, structured_output=True
+        ),
         exclude=True,
     )
 
@@ -98,22 +102,35 @@ class Rehearsal(BaseChatModel):
         reply = answer_question(get_question() if get_question else None, self.parts)
         text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
         # Four characters a token, rounded up.
-        tokens_in, tokens_out = (-(-length // 4) for length in (sum(len(each.text) for each in messages), len(text)))
-        usage = UsageMetadata(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+        tokens_in, tokens_out = (
+            -(-length // 4) for length in (sum(len(each.text) for each in messages), len(text))
+        )
+        usage = UsageMetadata(
+            input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out
+        )
         about = {"finish_reason": "stop", "model_name": "court"}
         message = AIMessage(text, usage_metadata=usage, response_metadata=about)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
-        return self._generate(messages, **kwargs)  # a fraction of a millisecond: a thread would cost more
+        return self._generate(
+            messages, **kwargs
+        )  # a fraction of a millisecond: a thread would cost more
 
-    async def _astream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+    async def _astream(
+        self, messages: list[BaseMessage], *_: Any, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
         """Yield the answer word by word, for those who listen."""
         whole = cast("AIMessage", self._generate(messages, **kwargs).generations[0].message)
         for word in _WORD.findall(whole.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        about: Any = {"usage_metadata": whole.usage_metadata, "response_metadata": whole.response_metadata}
-        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
+        about: Any = {
+            "usage_metadata": whole.usage_metadata,
+            "response_metadata": whole.response_metadata,
+        }
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(content="", chunk_position="last", **about)
+        )
 
 
 def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS) -> JSON | str:
@@ -126,13 +143,20 @@ def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS
         ValueError: there is no question.
     """
     if question is None:
-        raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
-    part = parts.get(question.role.name) if question.role.prompt in shipped_prompts().sources else None
+        raise ValueError(
+            "the rehearsal model is asked through `ask`, which hands it the question itself"
+        )
+    part = (
+        parts.get(question.role.name) if question.role.prompt in shipped_prompts().sources else None
+    )
     if part:
         answer = part(question)
         if not isinstance(answer, str):
             answer = court.cite_clauses(question, answer)
         if isinstance(answer, str) or "confidence" not in question.form.model_fields:
             return answer
-        return {"confidence": 0.0, **answer}  # to fill the field: no verdict of the rules states one
+        return {
+            "confidence": 0.0,
+            **answer,
+        }  # to fill the field: no verdict of the rules states one
     return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))

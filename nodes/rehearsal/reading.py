@@ -70,7 +70,8 @@ class PostLayout:
 
     def __init__(self, text: str, policy: Policy) -> None:
         """Lay out a post under a policy that may name groups of its own."""
-        self.text, self.policy = plain_text(text), policy
+        self.text = plain_text(text)
+        self.policy = policy
         self.quotes = _find_quotations(self.text)
         self.stops = [stop.end() for stop in _STOP.finditer(self.text)]
         pattern, table = terms_of_groups(policy)
@@ -83,8 +84,11 @@ class PostLayout:
     def sentence_around(self, at: int, spare: int = 0) -> tuple[int, int]:
         """Return where the sentence that holds a place begins and ends, with `spare` more on either side."""
         place = bisect_right(self.stops, at)
-        first, last = place - 1 - spare, place + spare
-        return self.stops[first] if first >= 0 else 0, self.stops[last] if last < len(self.stops) else len(self.text)
+        first = place - 1 - spare
+        last = place + spare
+        return self.stops[first] if first >= 0 else 0, self.stops[last] if last < len(
+            self.stops
+        ) else len(self.text)
 
     def is_quoted(self, at: int) -> bool:
         """Return whether a place lies between quotation marks."""
@@ -93,8 +97,12 @@ class PostLayout:
 
     def has_own_words(self) -> bool:
         """Return whether enough words stand outside quotations for the author to have said something about them."""
-        starts, ends = [0, *(end for _, end in self.quotes)], [*(start for start, _ in self.quotes), len(self.text)]
-        own = sum(len(_WORD.findall(self.text, start, end)) for start, end in zip(starts, ends, strict=True))
+        starts = [0, *(end for _, end in self.quotes)]
+        ends = [*(start for start, _ in self.quotes), len(self.text)]
+        own = sum(
+            len(_WORD.findall(self.text, start, end))
+            for start, end in zip(starts, ends, strict=True)
+        )
         return own >= _OWN_WORDS
 
     def group_near(self, match: re.Match[str]) -> Mention | None:
@@ -202,12 +210,19 @@ class PostReading:
 
     def __init__(self, text: str, matches: list[SignMatch], names_protected: bool) -> None:
         """Rank what was found."""
-        self.text, self.matches, self.names_protected = text, tuple(matches), names_protected
-        ranked = sorted(matches, key=lambda one: (one.excuse is not None, -one.sign.gravity, not one.sign.strong))
+        self.text = text
+        self.matches = tuple(matches)
+        self.names_protected = names_protected
+        ranked = sorted(
+            matches,
+            key=lambda one: (one.excuse is not None, -one.sign.gravity, not one.sign.strong),
+        )
         self.direct = [match for match in ranked if match.type == "Direct"]
         self.implied = [match for match in ranked if match.type != "Direct"]
         self.found = *self.direct, *self.implied
-        self.unexcused = [match for match in self.found if match.excuse is None and not self.stands_alone(match)]
+        self.unexcused = [
+            match for match in self.found if match.excuse is None and not self.stands_alone(match)
+        ]
         self.gravest = self.unexcused[0] if self.unexcused else None
 
     @property
@@ -215,7 +230,11 @@ class PostReading:
         """Return what the post comes to, in one sentence."""
         if self.gravest:
             return f"“{self.gravest.words}” is an attack that nothing in the post takes back."
-        return "The post itself speaks against the words that would count." if self.matches else NOTHING_FOUND
+        return (
+            "The post itself speaks against the words that would count."
+            if self.matches
+            else NOTHING_FOUND
+        )
 
     def stands_alone(self, match: SignMatch) -> bool:
         """Return whether a faint sign is all there is: no second one, nothing stronger."""
@@ -259,7 +278,8 @@ def _find_matches(layout: PostLayout) -> Iterator[SignMatch]:
                 continue
             start, end = match.span()
             if mention and mention.end + REACH >= start:
-                start, end = min(start, mention.start), max(end, mention.end)
+                start = min(start, mention.start)
+                end = max(end, mention.end)
             yield SignMatch(
                 sign=sign,
                 type=sign.type,
@@ -277,19 +297,25 @@ def _is_said_of(layout: PostLayout, sign: Sign, match: re.Match[str], mention: M
     """Return whether a sign is said of the group, and not of a thing that stands beside it."""
     text, (start, end), patterns = layout.text, match.span(), LEXICON.context
     if sign.type != "Direct":
-        if not protected_name(layout.policy, mention.key) or (sign.only and mention.key not in sign.only):
+        if not protected_name(layout.policy, mention.key) or (
+            sign.only and mention.key not in sign.only
+        ):
             return False
     elif patterns["thing"].search(text, max(0, start - REACH), start):
         return False
     if sign.place == "near":
         return True
     if sign.place == "before":
-        touches = match.group().casefold().startswith("they") or not text[mention.end : start].strip()
+        touches = (
+            match.group().casefold().startswith("they") or not text[mention.end : start].strip()
+        )
         return mention.end <= start and touches
     if sign.place == "after" or mention.start >= end:
         between = "attack_before_name" if sign.place == "after" else "insult_before_name"
         return bool(patterns[between].fullmatch(text, end, mention.start))
-    if start - mention.end <= REACH and patterns["name_before_insult"].fullmatch(text, mention.end, start):
+    if start - mention.end <= REACH and patterns["name_before_insult"].fullmatch(
+        text, mention.end, start
+    ):
         return True
     return bool(patterns["they"].search(text, max(mention.end, start - REACH), start))
 
@@ -298,30 +324,43 @@ def _counts_alone(layout: PostLayout, sign: Sign, match: re.Match[str]) -> bool:
     """Return whether a sign counts though no group is named."""
     first, last = layout.sentence_around(match.start())
     nearby = max(first, match.start() - AROUND), min(last, match.end() + AROUND)
-    return sign.alone is not None and (sign.near is None or bool(sign.near.search(layout.text, *nearby)))
+    return sign.alone is not None and (
+        sign.near is None or bool(sign.near.search(layout.text, *nearby))
+    )
 
 
 def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
     """Return the first reason in a post not to hold an attack against its author, in the order of the lexicon."""
     if not protected_name(layout.policy, match.key):
         return Excuse("unprotected", match.term or shorten_quote(match.matched))
-    text, mention, rules, patterns = layout.text, match.mention, LEXICON.excuses, LEXICON.context
+    text = layout.text
+    mention = match.mention
+    rules = LEXICON.excuses
+    patterns = LEXICON.context
     earliest, latest = layout.sentence_around(match.start, 1)
-    first, last = max(earliest, match.start - AROUND), min(latest, match.end + AROUND)
+    first = max(earliest, match.start - AROUND)
+    last = min(latest, match.end + AROUND)
     own_first, own_last = layout.sentence_around(match.at)
-    own_first, own_last = max(own_first, first), min(own_last, last)
+    own_first = max(own_first, first)
+    own_last = min(own_last, last)
 
     def own_voice(words: re.Pattern[str], start: int = first, end: int = last) -> str:
         """Return the first such words that the author says: not quoted, outside the attack, with no "not" before."""
         for each in words.finditer(text, start, end):
             overlaps = each.start() < match.end and match.start < each.end()
             before = text[max(start, each.start() - 24) : each.start()]
-            if not overlaps and not patterns["not_so"].search(before) and not layout.is_quoted(each.start()):
+            if (
+                not overlaps
+                and not patterns["not_so"].search(before)
+                and not layout.is_quoted(each.start())
+            ):
                 return shorten_quote(each.group())
         return ""
 
     # The last words before the attack, in its clause; and its own where a "not" among them denies it.
-    clause_words = patterns["clause_end"].split(text[own_first : match.at])[-1].split()[-NEGATION_REACH:]
+    clause_words = (
+        patterns["clause_end"].split(text[own_first : match.at])[-1].split()[-NEGATION_REACH:]
+    )
     clause = " ".join([*clause_words, match.matched if match.sign.deniable else ""])
     negation = rules["denied"].words.search(clause)
     if negation and not patterns["why_not"].search(clause):
@@ -334,11 +373,14 @@ def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
         for about in LEXICON.spoken_of.words.finditer(text, own_first, last):
             if any(about.start() <= place < about.end() for place in (match.start, match.at)):
                 return Excuse("condemned", shorten_quote(about.group()))
-        if judgement := own_voice(rules["condemned"].words):
+        judgement = own_voice(rules["condemned"].words)
+        if judgement:
             return Excuse("condemned", judgement)
-        if report := own_voice(rules["reported"].words, end=last if quoted else match.start):
+        report = own_voice(rules["reported"].words, end=last if quoted else match.start)
+        if report:
             return Excuse("reported", report)
-    if satire := rules["satire"].words.search(text):
+    satire = rules["satire"].words.search(text)
+    if satire:
         return Excuse("satire", satire.group())
     if quoted and not agrees and layout.has_own_words():
         return Excuse("quoted", match.matched)
@@ -348,7 +390,9 @@ def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
         by_name = match.type == "Direct" and 0 <= mention.start - match.at - len(match.matched) <= 1
         if one and not by_name:
             return Excuse("one person", f"{one.group().split()[0]} {mention.term}")
-    if match.type != "Direct" and (praise := own_voice(rules["praised"].words, own_first, own_last)):
+    if match.type != "Direct" and (
+        praise := own_voice(rules["praised"].words, own_first, own_last)
+    ):
         return Excuse("praised", praise)
     return None
 
@@ -359,23 +403,34 @@ def _find_self_reference(layout: PostLayout, mention: Mention, first: int, last:
     for other in layout.mentions:
         if other.key != mention.key or other.end <= first or other.start >= last:
             continue
-        first_words = {each.term.casefold().split()[0].removesuffix("s") for each in (other, mention)}
+        first_words = {
+            each.term.casefold().split()[0].removesuffix("s") for each in (other, mention)
+        }
         if mixed and len(first_words) > 1:
             continue
         before = layout.text[max(0, other.start - 40) : other.start]
-        if me := LEXICON.context["we"].search(before) or (other.one and LEXICON.context["as_one"].search(before)):
+        me = LEXICON.context["we"].search(before) or (
+            other.one and LEXICON.context["as_one"].search(before)
+        )
+        if me:
             return shorten_quote(me.group() + other.term)
     return ""
 
 
 def decide_alone(question: Question) -> JSON:
     """Play the classifier: hateful if anything was found that the post doesn't excuse, faint signs apart."""
-    reading, policy, scheme = reading_of_question(question), question.policy, question.scheme
-    if match := reading.gravest:
+    reading = reading_of_question(question)
+    policy = question.policy
+    scheme = question.scheme
+    match = reading.gravest
+    if match:
         category = category_of_group(policy, scheme, match.key)
-        return fill_decision(category, argue("found", words=match.words, charge=match.charge, category=category))
+        return fill_decision(
+            category, argue("found", words=match.words, charge=match.charge, category=category)
+        )
     why = NOTHING_FOUND
-    if first := next(iter(reading.found), None):
+    first = next(iter(reading.found), None)
+    if first:
         why = first.excuse.plea if first.excuse else argue("faint", words=first.words)
     return fill_decision(policy.categories(scheme)[0].name, why)
 

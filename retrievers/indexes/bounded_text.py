@@ -21,7 +21,9 @@ _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
-_UNDECODED = re.compile("[\udc80-\udcff]")  # bytes that the encoding doesn't have, by `surrogateescape`
+_UNDECODED = re.compile(
+    "[\udc80-\udcff]"
+)  # bytes that the encoding doesn't have, by `surrogateescape`
 
 
 def find_marked_encoding(start: bytes) -> str | None:
@@ -86,8 +88,10 @@ class JsonParts:
 
     def __init__(self, shown: str, file: IO[str]) -> None:
         """Begin at the start of a file, which errors call `shown`."""
-        self._shown, self._file = shown, file
-        self._text, self._at = "", 0
+        self._shown = shown
+        self._file = file
+        self._text = ""
+        self._at = 0
         self._row = 1
         self._is_whole = False
 

@@ -31,7 +31,8 @@ from tribunal.process.files import hash_file, read_regular, write_whole
 from tribunal.schema import JSON, Frozen
 from tribunal.settings.validation import describe_validation_error
 
-MANIFEST, VERIFIED = "manifest.json", "verified.json"
+MANIFEST = "manifest.json"
+VERIFIED = "verified.json"
 MOST_DIMENSIONS = 65_536
 _MOST_BYTES = 1024 * 1024  # of a manifest
 _LEGACY_EMBEDDING = "hashing"  # the default of the first format, which no longer exists
@@ -53,7 +54,9 @@ def note_file(path: Path) -> FileNote:
 class IndexFile(FileNote):
     """A file of an index; its name leads to no other folder."""
 
-    name: Annotated[str, Field(pattern=r"^(index-[0-9a-f]{12}\.faiss|(rows|ngrams)-[0-9a-f]{12}\.bin)$")]
+    name: Annotated[
+        str, Field(pattern=r"^(index-[0-9a-f]{12}\.faiss|(rows|ngrams)-[0-9a-f]{12}\.bin)$")
+    ]
 
 
 class IndexManifest(Frozen):
@@ -101,7 +104,9 @@ class IndexManifest(Frozen):
     def damage_error(self, problem: str) -> BadInput:
         """Return the error for an index that can't be used as it is, with the command that builds it again."""
         command = self.build_command(self.index_name, self.embedding)
-        return BadInput(f"{self.kind} {self.index_name}: its {self.noun} {problem}; build it again with: {command}")
+        return BadInput(
+            f"{self.kind} {self.index_name}: its {self.noun} {problem}; build it again with: {command}"
+        )
 
     @classmethod
     def read(cls, folder: Path, name: str | None = None, *, hint: str = "") -> Self:
@@ -117,7 +122,11 @@ class IndexManifest(Frozen):
         try:
             content = parse_json(read_regular(folder / MANIFEST, _MOST_BYTES))
             own = cls.model_fields["format"].default
-            other = isinstance(content, dict) and type(content.get("format")) is int and content["format"] != own
+            other = (
+                isinstance(content, dict)
+                and type(content.get("format")) is int
+                and content["format"] != own
+            )
             if not other or not isinstance(content.get("embedding"), str):
                 return cls.model_validate(content)
         except FileNotFoundError as error:
@@ -127,7 +136,11 @@ class IndexManifest(Frozen):
         except OSError as error:
             raise BadInput(f"{owner}: {folder / MANIFEST}: {error.strerror or error}") from error
         except ValueError as error:
-            why = describe_validation_error(error) if isinstance(error, ValidationError) else "it is not JSON"
+            why = (
+                describe_validation_error(error)
+                if isinstance(error, ValidationError)
+                else "it is not JSON"
+            )
             raise BadInput(
                 f"{owner}: the manifest in {folder} is damaged ({why}); build it again with: "
                 f"{cls.build_command(name, replace=True)}"
@@ -144,9 +157,15 @@ class IndexManifest(Frozen):
         write_whole(folder / MANIFEST, json.dumps(self.dump(), ensure_ascii=False, indent=2))
         self.note_verified(folder)
         current = {note.name for note in self.files}
-        for old in (*folder.glob("index-*.*"), *folder.glob("rows-*.*"), *folder.glob("ngrams-*.bin")):
+        for old in (
+            *folder.glob("index-*.*"),
+            *folder.glob("rows-*.*"),
+            *folder.glob("ngrams-*.bin"),
+        ):
             if old.name not in current:
-                with suppress(OSError):  # on Windows, one that a process still has open can only go the next time
+                with suppress(
+                    OSError
+                ):  # on Windows, one that a process still has open can only go the next time
                     old.unlink()
 
     def check_files(self, folder: Path, *, always_hash: bool = False) -> None:
@@ -159,8 +178,11 @@ class IndexManifest(Frozen):
             path = folder / note.name
             if not path.is_file():
                 raise self.damage_error(f"lacks {note.name}")
-            if (size := path.stat().st_size) != note.bytes:
-                raise self.damage_error(f"is truncated or changed: {note.name} has {size:,} bytes, not {note.bytes:,}")
+            size = path.stat().st_size
+            if size != note.bytes:
+                raise self.damage_error(
+                    f"is truncated or changed: {note.name} has {size:,} bytes, not {note.bytes:,}"
+                )
         try:
             verified = parse_json(read_regular(folder / VERIFIED))
         except (OSError, ValueError):
@@ -170,9 +192,13 @@ class IndexManifest(Frozen):
                 try:
                     same = hash_file(folder / note.name) == note.sha256
                 except OSError as error:
-                    raise self.damage_error(f"has a file that can't be read: {note.name}") from error
+                    raise self.damage_error(
+                        f"has a file that can't be read: {note.name}"
+                    ) from error
                 if not same:
-                    raise self.damage_error(f"was changed since it was built: {note.name} has another hash")
+                    raise self.damage_error(
+                        f"was changed since it was built: {note.name} has another hash"
+                    )
             self.note_verified(folder)
 
     def note_verified(self, folder: Path) -> None:
@@ -183,4 +209,6 @@ class IndexManifest(Frozen):
 
     def _file_stamps(self, folder: Path) -> JSON:
         stats = {note.name: (folder / note.name).stat() for note in self.files}
-        return {name: [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns] for name, stat in stats.items()}
+        return {
+            name: [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns] for name, stat in stats.items()
+        }

@@ -23,10 +23,15 @@ from tribunal.process.files import open_regular, write_atomically
 
 DIMENSION = 384
 MOST_NGRAMS = 16_384
-SAMPLE = 4_000  # texts that it is fitted to; more of them take longer, and find no better neighbours
+SAMPLE = (
+    4_000  # texts that it is fitted to; more of them take longer, and find no better neighbours
+)
 _LONGEST = 3
 _MOST_TIMES = 255
-_SPARE, _ROUNDS = 32, 1  # of the randomised SVD: how many directions it looks at beyond those kept, and how often
+_SPARE, _ROUNDS = (
+    32,
+    1,
+)  # of the randomised SVD: how many directions it looks at beyond those kept, and how often
 _ROUNDING = 1e-6  # squares of singular values below this share of the largest may be rounding
 _DAMPED = np.concatenate([[0], 1 + np.log(np.arange(1, _MOST_TIMES + 1))]).astype(np.float32)
 # A code point takes 21 bits, so that three of them fit into 64. Each is counted up by one: no n-gram begins with a 0.
@@ -60,7 +65,8 @@ def count_ngrams(texts: Sequence[str]) -> NgramCounts:
     points = np.concatenate([np.zeros(0, "<u4"), *encoded]).astype(np.uint64) + np.uint64(1)
     text_of = np.repeat(np.arange(len(texts)), [len(each) for each in encoded])
     grams = np.zeros(len(points), np.uint64)
-    spelled, stands_in = [], []
+    spelled = []
+    stands_in = []
     for n in range(1, _LONGEST + 1):
         # The n-gram that begins at each place: the (n-1)-gram there, and the n-th character.
         grams = (grams[: max(len(points) - n + 1, 0)] << _BITS) | points[n - 1 :]
@@ -70,7 +76,9 @@ def count_ngrams(texts: Sequence[str]) -> NgramCounts:
         spelled.append(grams[whole])
         stands_in.append(text_of[: len(grams)][whole])
     gram, number = np.unique(np.concatenate(spelled), return_inverse=True)
-    entry, times = np.unique(np.concatenate(stands_in) * max(len(gram), 1) + number, return_counts=True)
+    entry, times = np.unique(
+        np.concatenate(stands_in) * max(len(gram), 1) + number, return_counts=True
+    )
     text, number = np.divmod(entry, max(len(gram), 1))
     start = np.searchsorted(text, np.arange(len(texts) + 1))
     return NgramCounts(gram[number], np.minimum(times, _MOST_TIMES).astype(np.uint8), start)
@@ -95,11 +103,15 @@ class NgramEmbedder:
     def __init__(self, gram: npt.NDArray[np.uint64], rarity: Vectors, shares: Vectors) -> None:
         """Embed by what was fitted."""
         self.dimension = shares.shape[1]
-        self.gram, self.rarity, self.shares = gram, rarity, shares
+        self.gram = gram
+        self.rarity = rarity
+        self.shares = shares
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """Embed texts as `Embedder.embed` does; a query's vector may be shorter than one."""
-        rows = await asyncio.to_thread(lambda: _weigh_texts(self.gram, self.rarity, texts).multiply(self.shares))
+        rows = await asyncio.to_thread(
+            lambda: _weigh_texts(self.gram, self.rarity, texts).multiply(self.shares)
+        )
         return normalize_rows(rows) if use == "passage" else rows
 
 
@@ -109,7 +121,10 @@ def fit_ngrams(texts: Sequence[str]) -> NgramEmbedder:
     The SVD is randomised (Halko, Martinsson and Tropp, 2011, algorithm 4.4), from a fixed draw: the same texts give the
     same vectors.
     """
-    sample = [texts[place] for place in np.linspace(0, len(texts) - 1, min(len(texts), SAMPLE)).astype(np.int64)]
+    sample = [
+        texts[place]
+        for place in np.linspace(0, len(texts) - 1, min(len(texts), SAMPLE)).astype(np.int64)
+    ]
     gram, texts_with = np.unique(count_ngrams(sample).gram, return_counts=True)
     frequent = np.sort(np.argsort(-texts_with, kind="stable")[:MOST_NGRAMS])
     gram = np.concatenate([np.zeros(1, np.uint64), gram[frequent]])
@@ -117,17 +132,22 @@ def fit_ngrams(texts: Sequence[str]) -> NgramEmbedder:
     rarity = (1 + np.log((1 + len(sample)) / (1 + texts_with))).astype(np.float32)
     rows = _weigh_texts(gram, rarity, sample)
     rows.weight[rows.place == 0] = 0
-    drawn = np.random.default_rng(0).standard_normal((len(gram), DIMENSION + _SPARE)).astype(np.float32)
+    drawn = (
+        np.random.default_rng(0).standard_normal((len(gram), DIMENSION + _SPARE)).astype(np.float32)
+    )
     basis = rows.multiply(drawn)
     for _ in range(_ROUNDS):
         basis = rows.multiply(rows.multiply_transposed(np.linalg.qr(basis).Q, len(gram)))
     reduced = rows.multiply_transposed(np.linalg.qr(basis).Q, len(gram)).astype(np.float64)
     squares, vectors = np.linalg.eigh(reduced.T @ reduced)
-    squares, vectors = squares[::-1][:DIMENSION], vectors[:, ::-1][:, :DIMENSION]
+    squares = squares[::-1][:DIMENSION]
+    vectors = vectors[:, ::-1][:, :DIMENSION]
     significant = squares > max(squares.max(initial=0.0) * _ROUNDING, 1e-9)
     if not significant.any():  # no text has an n-gram
         return NgramEmbedder(gram, rarity, np.zeros((len(gram), 1), np.float32))
-    shares: Vectors = (reduced @ vectors[:, significant] / np.sqrt(squares[significant])).astype(np.float32)
+    shares: Vectors = (reduced @ vectors[:, significant] / np.sqrt(squares[significant])).astype(
+        np.float32
+    )
     return NgramEmbedder(gram, rarity, shares)
 
 
@@ -159,7 +179,9 @@ class _SparseRows(NamedTuple):
         return product
 
 
-def _weigh_texts(gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[str]) -> _SparseRows:
+def _weigh_texts(
+    gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[str]
+) -> _SparseRows:
     """Return texts as rows of unit length."""
     counts = count_ngrams(texts)
     place = np.minimum(np.searchsorted(gram, counts.gram), len(gram) - 1)
@@ -173,7 +195,11 @@ def _weigh_texts(gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[
 def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:
     """Write what was fitted; raise `OSError` if the file can't be written."""
     with write_atomically(path) as file:
-        for numbers, form in ((embedder.gram, "<u8"), (embedder.rarity, "<f4"), (embedder.shares, "<f4")):
+        for numbers, form in (
+            (embedder.gram, "<u8"),
+            (embedder.rarity, "<f4"),
+            (embedder.shares, "<f4"),
+        ):
             file.write(np.ascontiguousarray(numbers, form).data)
 
 
@@ -193,8 +219,13 @@ def map_ngrams(path: Path, dimension: int) -> NgramEmbedder:
     if rest or not 1 <= number <= MOST_NGRAMS + 1:
         raise ValueError("its size doesn't fit its shape")
     whole = map_bytes(path)
-    gram, rarity = whole[: 8 * number].view("<u8"), whole[8 * number : 12 * number].view("<f4")
+    gram = whole[: 8 * number].view("<u8")
+    rarity = whole[8 * number : 12 * number].view("<f4")
     shares = whole[12 * number :].view("<f4").reshape(number, dimension)
-    if gram[0] != 0 or (gram[1:] <= gram[:-1]).any() or not ((rarity > 0) & np.isfinite(rarity)).all():
+    if (
+        gram[0] != 0
+        or (gram[1:] <= gram[:-1]).any()
+        or not ((rarity > 0) & np.isfinite(rarity)).all()
+    ):
         raise ValueError("it holds numbers that can't be right")
     return NgramEmbedder(gram, rarity, shares)

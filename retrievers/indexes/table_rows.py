@@ -34,13 +34,16 @@ if TYPE_CHECKING:
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns
-YES, NO = ("1", "true", "yes"), ("0", "false", "no")
+YES = ("1", "true", "yes")
+NO = ("0", "false", "no")
 _MOST_BATCH = 4096  # rows of Parquet
 _DELIMITERS = ",;\t|"
 _SHOWN_DELIMITER = {"\t": "a tab"}
 _SEPARATOR_LINE = re.compile(r"\ufeff?sep=(.)\r?\n?", re.IGNORECASE)  # Excel's own first line
 _QUOTED = re.compile(r'"[^"]*"?')
-_REMEDY = "give its encoding, such as --encoding cp1252 or --columns encoding=cp1252, or save it as UTF-8"
+_REMEDY = (
+    "give its encoding, such as --encoding cp1252 or --columns encoding=cp1252, or save it as UTF-8"
+)
 _PACKED = ".gz"
 # Columns of tables that Tribunal has written: batches and cases, and annotations.
 _OURS = ({"decided_by", "rehearsed"}, {"smi_pattern", "policy_sha"})
@@ -127,7 +130,9 @@ class TableRow:
         """
         cell = self[column]
         if isinstance(cell, list | tuple | dict | bytes):
-            raise self.value_error(column, cell, "one text or number; give a column of plain values")
+            raise self.value_error(
+                column, cell, "one text or number; give a column of plain values"
+            )
         return wellformed(cell_text(cell))
 
     def optional_text(self, column: str | None) -> str:
@@ -139,9 +144,15 @@ class TableRow:
         cell = self[column]
         if isinstance(cell, list | tuple):
             return [wellformed(cell_text(value)) for value in cell]
-        return [part.strip() for part in self.text(column).split(separator)] if separator else [self.text(column)]
+        return (
+            [part.strip() for part in self.text(column).split(separator)]
+            if separator
+            else [self.text(column)]
+        )
 
-    def yes_or_no(self, column: str, yes: Collection[str] = YES, no: Collection[str] = NO) -> bool | None:
+    def yes_or_no(
+        self, column: str, yes: Collection[str] = YES, no: Collection[str] = NO
+    ) -> bool | None:
         """Return what a column with values for yes and for no says, letter case aside; None where the cell is blank.
 
         1.0 is read as 1, and 0.0 as 0.
@@ -154,7 +165,9 @@ class TableRow:
             return None
         answer = drop_decimal_point(value).casefold()
         if answer not in {*yes, *no}:
-            raise self.value_error(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
+            raise self.value_error(
+                column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)"
+            )
         return answer in yes
 
     def number_of(self, column: str) -> float | None:
@@ -174,16 +187,17 @@ class TableRow:
 
     def missing_column(self, column: str, remedy: str = "") -> BadInput:
         """Return the error for a column that isn't there, with those that are and the likeliest of them."""
-        likely = (
-            f"; did you mean {' or '.join(map(repr, near))}?" if (near := likely_columns(column, self.cells)) else ""
-        )
+        near = likely_columns(column, self.cells)
+        likely = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         has = ", ".join(str(name) for name in self.cells)
         return self.error(f"has no column {column!r}{remedy}; it has {has}{likely}")
 
     def value_error(self, column: str, value: object, expected: str) -> BadInput:
         """Return the error for a cell whose value isn't what is expected."""
         shown = repr(value)
-        return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
+        return self.error(
+            f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}"
+        )
 
 
 def likely_columns(wanted: str, names: Iterable[str]) -> list[str]:
@@ -191,7 +205,11 @@ def likely_columns(wanted: str, names: Iterable[str]) -> list[str]:
     there = {str(name).strip().casefold(): str(name) for name in names if name != EXTRA}
     same = there.get(wanted.casefold())
     usual = [there[name] for name in _USUAL.get(wanted, ()) if name in there]
-    return [same] if same is not None else [*dict.fromkeys([*usual, *nearest_names(wanted, there.values())])][:2]
+    return (
+        [same]
+        if same is not None
+        else [*dict.fromkeys([*usual, *nearest_names(wanted, there.values())])][:2]
+    )
 
 
 def cell_text(value: Any) -> str:
@@ -232,7 +250,9 @@ def find_arrow_files(folder: Path) -> tuple[Path, ...]:
     splits = sorted(each.parent for each in folder.glob("*/state.json"))
     if (folder / "dataset_dict.json").is_file() and splits:
         names = ", ".join(each.name for each in splits)
-        raise BadInput(f"data: {folder}: has the splits {names}; give the folder of one: --data {splits[-1]}")
+        raise BadInput(
+            f"data: {folder}: has the splits {names}; give the folder of one: --data {splits[-1]}"
+        )
     return tuple(sorted(folder.glob("data*.arrow"))) if (folder / "state.json").is_file() else ()
 
 
@@ -284,30 +304,42 @@ def read_rows(
             rows = _read_json(table, encoding, keyed=keyed)
         else:
             shown_suffix = suffix + _PACKED * table.is_packed or "no suffix"
-            raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON, Parquet or Arrow")
+            raise BadInput(
+                f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON, Parquet or Arrow"
+            )
         for number, (key, cells) in enumerate(rows, start=1):  # noqa: B007 (errors name it)
-            row = TableRow(owner, table.name, wellformed(key) if isinstance(key, str) else key, cells)
+            row = TableRow(
+                owner, table.name, wellformed(key) if isinstance(key, str) else key, cells
+            )
             if not isinstance(cells, dict):
                 raise row.error(f"a row is an object with named fields, not {type(cells).__name__}")
             yield row
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise BadInput(f"file {table}: isn't packed by gzip, or not all of it is there: {error}") from error
+        raise BadInput(
+            f"file {table}: isn't packed by gzip, or not all of it is there: {error}"
+        ) from error
     except OSError as error:
         where = f"row {number + 1}: " if error.errno == errno.EFBIG else ""
         raise BadInput(f"file {table}: {where}{error.strerror or error}") from error
     except (UnicodeError, LookupError) as error:
         where = f"row {number + 1}: " if isinstance(error, UnicodeError) else ""
-        raise BadInput(f"file {table}: {where}can't be read as {encoding} ({error}); {remedy}") from error
+        raise BadInput(
+            f"file {table}: {where}can't be read as {encoding} ({error}); {remedy}"
+        ) from error
 
 
 @contextmanager
-def _open_text(table: TableFile, encoding: str, newline: str | None = None) -> Iterator[io.TextIOWrapper]:
+def _open_text(
+    table: TableFile, encoding: str, newline: str | None = None
+) -> Iterator[io.TextIOWrapper]:
     """Open a file as text. Bytes that its encoding doesn't have are found by `RowLines` and `JsonParts`, row by row."""
     with table.open_bytes() as raw:
         marked = find_marked_encoding(raw.read(4))
         raw.seek(0)
         if marked is not None and marked != "utf-8-sig":
-            say_once(f"{make_visible(table.name)}: read as {marked.upper()}, by its byte order mark")
+            say_once(
+                f"{make_visible(table.name)}: read as {marked.upper()}, by its byte order mark"
+            )
         with io.TextIOWrapper(raw, marked or encoding, "surrogateescape", newline) as file:
             yield file
 
@@ -316,7 +348,8 @@ def _detect_delimiter(table: TableFile, lines: RowLines) -> str:
     """Return a file's delimiter by its first line; a line `sep=;` is skipped. An unusual delimiter is logged."""
     usual = "," if table.suffix == ".csv" else "\t"
     header = lines.peek()
-    if separator := _SEPARATOR_LINE.fullmatch(header):
+    separator = _SEPARATOR_LINE.fullmatch(header)
+    if separator:
         lines.skip_line()
         delimiter = separator[1]
     else:
@@ -344,7 +377,8 @@ def _read_delimited(
             _refuse_repeated(table, names)
             while True:
                 lines.start_row()
-                if (cells := next(reader, None)) is None:
+                cells = next(reader, None)
+                if cells is None:
                     return
                 extra = [cell for cell in cells.pop(None, ()) if cell.strip()]
                 if extra and ragged:
@@ -356,7 +390,8 @@ def _read_delimited(
                     )
                 if is_ours:
                     cells = {
-                        name: restore_cell(cell) if isinstance(cell, str) else cell for name, cell in cells.items()
+                        name: restore_cell(cell) if isinstance(cell, str) else cell
+                        for name, cell in cells.items()
                     }
                 yield cells
         except (csv.Error, TypeError) as error:  # TypeError: the delimiter can't be one
@@ -367,8 +402,11 @@ def _read_delimited(
 
 def _refuse_repeated(table: TableFile, names: Iterable[str]) -> None:
     """Refuse a table in which two columns have one name: only the last of them would be read."""
-    if twice := [name for name, count in Counter(names).items() if count > 1]:
-        raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise BadInput(
+            f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own"
+        )
 
 
 def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tuple[int | str, Any]]:
@@ -380,7 +418,8 @@ def _read_json(table: TableFile, encoding: str, *, keyed: bool) -> Iterator[tupl
             yield from JsonParts(str(table), file).members(keyed=keyed)
             return
         row = 0
-        for line_number, line in enumerate(lines := RowLines(file), start=1):
+        lines = RowLines(file)
+        for line_number, line in enumerate(lines, start=1):
             lines.start_row()
             if line.isspace():
                 continue
@@ -401,8 +440,12 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
         with pq.ParquetFile(table.path, memory_map=True) as file:
             _refuse_repeated(table, file.schema_arrow.names)
             groups = [file.metadata.row_group(each) for each in range(file.metadata.num_row_groups)]
-            longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
-            for batch in file.iter_batches(batch_size=max(1, min(_MOST_BATCH, MOST_ROW // max(1, longest)))):
+            longest = max(
+                (group.total_byte_size // max(1, group.num_rows) for group in groups), default=0
+            )
+            for batch in file.iter_batches(
+                batch_size=max(1, min(_MOST_BATCH, MOST_ROW // max(1, longest)))
+            ):
                 yield from _rows_of_batch(batch)
     except (pa.ArrowException, ValueError) as error:
         raise BadInput(f"file {table}: not Parquet: {error}") from error

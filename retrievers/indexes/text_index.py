@@ -30,9 +30,22 @@ import numpy.typing as npt
 from tribunal.core.text import parse_json
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
-from tribunal.process.files import LockHeld, hold_lock, open_regular, read_regular, sync_file, write_atomically
+from tribunal.process.files import (
+    LockHeld,
+    hold_lock,
+    open_regular,
+    read_regular,
+    sync_file,
+    write_atomically,
+)
 from tribunal.retrievers.indexes.manifest import MANIFEST, IndexFile, IndexManifest, note_file
-from tribunal.retrievers.indexes.ngrams import NgramEmbedder, fit_ngrams, map_bytes, map_ngrams, write_ngrams
+from tribunal.retrievers.indexes.ngrams import (
+    NgramEmbedder,
+    fit_ngrams,
+    map_bytes,
+    map_ngrams,
+    write_ngrams,
+)
 from tribunal.schema import JSON
 
 Row = TypeVar("Row")
@@ -85,7 +98,9 @@ class TextIndex(Generic[Row]):
         except (ValueError, TypeError, IndexError, OSError) as error:
             raise self._damage_error("holds a row that can't be read") from error
 
-    def find_nearest(self, query: Vectors, k: int, keep: Callable[[float, Row], bool]) -> list[tuple[float, int, Row]]:
+    def find_nearest(
+        self, query: Vectors, k: int, keep: Callable[[float, Row], bool]
+    ) -> list[tuple[float, int, Row]]:
         """Return the similarities, numbers and content of the k rows nearest to a query, nearest first. Blocks.
 
         The query is a vector, (dimension,). `keep` tells from its similarity and the row which may be among them.
@@ -118,7 +133,9 @@ class TextIndex(Generic[Row]):
     def fingerprint(self, *beside: Any) -> str:
         """Return a hash of the files of the index, and of what a search shows beside them."""
         files = [note.sha256 for note in self.manifest.files] if self.manifest else []
-        return hashlib.sha256(json.dumps([*beside, files], sort_keys=True).encode()).hexdigest()[:16]
+        return hashlib.sha256(json.dumps([*beside, files], sort_keys=True).encode()).hexdigest()[
+            :16
+        ]
 
     def verify(self) -> None:
         """Compare every file of the index with its hash; raise `BadInput` if one is missing or differs."""
@@ -128,13 +145,21 @@ class TextIndex(Generic[Row]):
     def load_embedder(self) -> Embedder:
         """Return what makes the vectors of queries; raise `BadInput` if the index lacks it, or it can't be had here."""
         assert self.manifest is not None  # noqa: S101 (an index in memory has an embedder already)
-        model = self.ngrams if self.manifest.embedding == TFIDF else find_embedder(self.manifest.embedding)
+        model = (
+            self.ngrams
+            if self.manifest.embedding == TFIDF
+            else find_embedder(self.manifest.embedding)
+        )
         if model is None:
             raise self._damage_error("lacks what tfidf was fitted to be")
         return model
 
     def _damage_error(self, problem: str) -> BadInput:
-        return self.manifest.damage_error(problem) if self.manifest else BadInput(f"an index in memory {problem}")
+        return (
+            self.manifest.damage_error(problem)
+            if self.manifest
+            else BadInput(f"an index in memory {problem}")
+        )
 
 
 def index_vectors(vectors: Vectors) -> Any:
@@ -146,7 +171,9 @@ def index_vectors(vectors: Vectors) -> Any:
     return index
 
 
-def search_vectors(vectors: Any, query: Vectors, count: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+def search_vectors(
+    vectors: Any, query: Vectors, count: int
+) -> tuple[Vectors, npt.NDArray[np.int64]]:
     """Return the similarities and numbers of so many vectors nearest to a query, nearest first; of equals, the first.
 
     `vectors` is FAISS's index of them, which must hold as many.
@@ -212,7 +239,9 @@ def map_rows(path: Path, number: int) -> Callable[[int], Any]:
     return read_row
 
 
-def map_index(folder: Path, manifest: IndexManifest, parse_row: Callable[[Any], Row]) -> TextIndex[Row]:
+def map_index(
+    folder: Path, manifest: IndexManifest, parse_row: Callable[[Any], Row]
+) -> TextIndex[Row]:
     """Map the files of an index. One that was opened before is mapped again only when it was built again.
 
     `parse_row` makes a row of what its line holds, and raises ValueError or TypeError for what no index of ours holds.
@@ -221,18 +250,25 @@ def map_index(folder: Path, manifest: IndexManifest, parse_row: Callable[[Any], 
         BadInput: a file is missing, was changed, or can't be read.
     """
     stamp = (folder / MANIFEST).stat().st_mtime_ns
-    return _map_files(folder.resolve(), stamp, type(manifest), manifest.model_dump_json(), parse_row)
+    return _map_files(
+        folder.resolve(), stamp, type(manifest), manifest.model_dump_json(), parse_row
+    )
 
 
 @lru_cache(maxsize=64)
 def _map_files(
-    folder: Path, stamp: int, form: type[IndexManifest], written: str, parse_row: Callable[[Any], Row]
+    folder: Path,
+    stamp: int,
+    form: type[IndexManifest],
+    written: str,
+    parse_row: Callable[[Any], Row],
 ) -> TextIndex[Row]:
     manifest = form.model_validate_json(written)
     manifest.check_files(folder)
     try:
         vectors = map_vectors(folder / manifest.index_file.name, manifest.rows, manifest.dimension)
-        ngrams = map_ngrams(folder / note.name, manifest.dimension) if (note := manifest.ngrams_file) else None
+        note = manifest.ngrams_file
+        ngrams = map_ngrams(folder / note.name, manifest.dimension) if note else None
         read_line = map_rows(folder / manifest.rows_file.name, manifest.rows)
     except (RuntimeError, OSError, ValueError, KeyError, IndexError) as error:
         raise manifest.damage_error("can't be read") from error
@@ -297,7 +333,8 @@ async def build_files(
         BadInput: the embedding gives vectors of another length than before.
         OSError: a file can't be written.
     """
-    partial, embedding = folder / "partial", model.name if model else TFIDF
+    partial = folder / "partial"
+    embedding = model.name if model else TFIDF
     fitted = None
     if model is None:
         model = fitted = await asyncio.to_thread(fit_ngrams, texts)
@@ -312,10 +349,13 @@ async def build_files(
     at_once = getattr(model, "at_once", BATCH)
     for start in range(vectors.ntotal, len(texts), at_once):
         some = {text: known_vector(text) for text in texts[start : start + at_once]}
-        if fresh := [text for text, vector in some.items() if vector is None]:
+        fresh = [text for text, vector in some.items() if vector is None]
+        if fresh:
             some |= zip(fresh, await model.embed(fresh, "passage"), strict=True)
         batch = [row for text in texts[start : start + at_once] if (row := some[text]) is not None]
-        vectors = await asyncio.to_thread(_add_batch, vectors, batch, partial / f"{plan}-{start:09}.npy")
+        vectors = await asyncio.to_thread(
+            _add_batch, vectors, batch, partial / f"{plan}-{start:09}.npy"
+        )
         progress(vectors.ntotal, len(texts))
 
     def write_files() -> JSON:
@@ -345,7 +385,8 @@ def _resume_build(partial: Path, plan: str | None) -> Any:
     """
     vectors = index_vectors(np.zeros((0, 1), np.float32))
     for path in sorted(partial.glob("*.npy")):
-        batch, planned = None, plan is not None and path.name.startswith(plan)
+        batch = None
+        planned = plan is not None and path.name.startswith(plan)
         if planned:
             with suppress(OSError, ValueError, EOFError):
                 batch = np.load(io.BytesIO(read_regular(path, _MOST_BATCH)), allow_pickle=False)
@@ -365,7 +406,8 @@ def _add_batch(vectors: Any, batch: Sequence[Vectors], path: Path) -> Any:
     """
     if not vectors.ntotal:
         vectors = index_vectors(np.zeros((0, len(batch[0])), np.float32))
-    if other := {len(row) for row in batch} - {vectors.d}:
+    other = {len(row) for row in batch} - {vectors.d}
+    if other:
         raise BadInput(
             f"embedding: vectors of {other.pop()} numbers beside ones of {vectors.d}: the model behind the name has "
             f"changed; delete {path.parent} and build again with --replace, which embeds all again"

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.vectorstores import VectorStore
@@ -39,7 +42,9 @@ class PerspectiveRetriever(BaseRetriever):
             for found in await self.searcher.search(query, self.k)
         ]
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
         # In a thread with a loop of its own, since the caller's thread may have one that is running.
         with ThreadPoolExecutor(1) as thread:
             return thread.submit(asyncio.run, self._aget_relevant_documents(query)).result()
@@ -54,7 +59,11 @@ class VectorStoreSearcher:
     """
 
     def __init__(
-        self, perspective: Perspective, vectors: VectorStore, *, similarity: Callable[[float], float] = float
+        self,
+        perspective: Perspective,
+        vectors: VectorStore,
+        *,
+        similarity: Callable[[float], float] = float,
     ) -> None:
         """Make a searcher of a vector store."""
         self.perspective = perspective
@@ -65,10 +74,13 @@ class VectorStoreSearcher:
         """Return the k texts nearest to this one, as `PerspectiveStore.search` does."""
         if not normalize_text(text):
             return []
-        fetched, leave_out = k + SPARE, equality_key(text)
+        fetched = k + SPARE
+        leave_out = equality_key(text)
         while True:
             hits = await self._vectors.asimilarity_search_with_score(text, k=fetched)
-            others = [(hit, score) for hit, score in hits if equality_key(hit.page_content) != leave_out][:k]
+            others = [
+                (hit, score) for hit, score in hits if equality_key(hit.page_content) != leave_out
+            ][:k]
             if len(others) == k or len(hits) < fetched:
                 return [self._example_from_document(document, score) for document, score in others]
             fetched *= 4
@@ -79,12 +91,20 @@ class VectorStoreSearcher:
 
     def _example_from_document(self, document: Document, score: float) -> Example:
         names = self.perspective.labels
-        labels: dict[Any, bool] = {"hate": True, "not_hate": False, names.hate: True, names.not_hate: False}
+        labels: dict[Any, bool] = {
+            "hate": True,
+            "not_hate": False,
+            names.hate: True,
+            names.not_hate: False,
+        }
         label = document.metadata.get("label")
         if label not in labels:
             raise BadInput(
                 f"perspective {self.perspective.name}: a document's label is {label!r}; it may be "
                 f"{', '.join(map(repr, labels))}"
             )
-        similarity, number = self._similarity(score), int(document.metadata.get("row", -1))
-        return make_example(self.perspective, document.page_content, labels[label], similarity, number)
+        similarity = self._similarity(score)
+        number = int(document.metadata.get("row", -1))
+        return make_example(
+            self.perspective, document.page_content, labels[label], similarity, number
+        )

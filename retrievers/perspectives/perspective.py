@@ -18,7 +18,12 @@ from pydantic import Field, ValidationError, model_validator
 from tribunal.core.text import parse_toml, suggest_name
 from tribunal.errors import BadInput
 from tribunal.process.files import read_regular
-from tribunal.retrievers.indexes.table_rows import TableRow, drop_decimal_point, find_files, read_rows
+from tribunal.retrievers.indexes.table_rows import (
+    TableRow,
+    drop_decimal_point,
+    find_files,
+    read_rows,
+)
 from tribunal.schema import Example, Frozen, Stance
 from tribunal.settings.environment import data_folder
 
@@ -59,10 +64,15 @@ class LabelRule(Frozen):
         if (self.column is None) == (not self.any_of):
             raise ValueError("give either `column` or `any_of`")
         if self.column is not None and not (self.hate or self.not_hate):
-            raise ValueError("`column` needs the values that are `hate`, those that are `not_hate`, or both")
+            raise ValueError(
+                "`column` needs the values that are `hate`, those that are `not_hate`, or both"
+            )
         if self.any_of and (self.hate or self.not_hate or self.separator):
-            raise ValueError("`hate`, `not_hate` and `separator` go with `column`, not with `any_of`")
-        if both := {v.casefold() for v in self.hate} & {v.casefold() for v in self.not_hate}:
+            raise ValueError(
+                "`hate`, `not_hate` and `separator` go with `column`, not with `any_of`"
+            )
+        both = {v.casefold() for v in self.hate} & {v.casefold() for v in self.not_hate}
+        if both:
             raise ValueError(f"{sorted(both)[0]!r} is in both `hate` and `not_hate`")
         return self
 
@@ -159,7 +169,11 @@ def perspectives_folder() -> Path:
 
 def list_spec_files() -> dict[str, Path]:
     """Return the file of every perspective by name; a user's own hides a shipped one of the same name."""
-    return {path.stem: path for folder in (SHIPPED, perspectives_folder()) for path in sorted(folder.glob("*.toml"))}
+    return {
+        path.stem: path
+        for folder in (SHIPPED, perspectives_folder())
+        for path in sorted(folder.glob("*.toml"))
+    }
 
 
 def is_path(name: str) -> bool:
@@ -185,7 +199,9 @@ def find_perspective(name: str) -> Perspective:
         )
     found = load_perspective(path)
     if found.name != name:
-        raise BadInput(f"perspective {path}: name: {found.name!r}: a file is called after its perspective")
+        raise BadInput(
+            f"perspective {path}: name: {found.name!r}: a file is called after its perspective"
+        )
     return found
 
 
@@ -214,11 +230,15 @@ class Searcher(Protocol):
         """Return the k texts nearest to this one, nearest first."""
 
 
-def make_example(perspective: Perspective, text: str, hate: bool, similarity: float, number: int) -> Example:
+def make_example(
+    perspective: Perspective, text: str, hate: bool, similarity: float, number: int
+) -> Example:
     """Return a text that was found, with its label in the perspective's own words; `number` is its row."""
     label: Stance = "hate" if hate else "not_hate"
     name = perspective.label_name(label)
-    return Example(text=text, label=label, label_name=name, similarity=round(similarity, 6), row=number)
+    return Example(
+        text=text, label=label, label_name=name, similarity=round(similarity, 6), row=number
+    )
 
 
 def find_source_files(perspective: Perspective, folder: Path) -> list[Path]:
@@ -248,10 +268,15 @@ def read_labelled_texts(perspective: Perspective, files: Iterable[Path]) -> Iter
         BadInput: a column is missing (those present are named), a value is in neither label's list, or a file is not
             what its suffix says; with the file and the row.
     """
-    source, owner = require_source(perspective), f"perspective {perspective.name}"
+    source = require_source(perspective)
+    owner = f"perspective {perspective.name}"
     for path in files:
         for row in read_rows(
-            path, owner, encoding=source.encoding, delimiter=source.delimiter, remedy="set source.encoding"
+            path,
+            owner,
+            encoding=source.encoding,
+            delimiter=source.delimiter,
+            remedy="set source.encoding",
         ):
             kinds = kinds_of_hate(row, source.label)
             yield LabelledText(row.text(source.text), bool(kinds), kinds)
@@ -260,7 +285,9 @@ def read_labelled_texts(perspective: Perspective, files: Iterable[Path]) -> Iter
 def require_source(perspective: Perspective) -> TextSource:
     """Return the source of a perspective's texts; raise `BadInput` if its texts lie in its own file."""
     if perspective.source is None:
-        raise BadInput(f"perspective {perspective.name}: its texts lie in its own file; there is nothing to build")
+        raise BadInput(
+            f"perspective {perspective.name}: its texts lie in its own file; there is nothing to build"
+        )
     return perspective.source
 
 

@@ -81,10 +81,15 @@ class PerspectiveStore:
         embedding: the name of the embedding that its texts are compared by.
     """
 
-    def __init__(self, perspective: Perspective, embedder: Embedder, index: TextIndex[LabelledText]) -> None:
+    def __init__(
+        self, perspective: Perspective, embedder: Embedder, index: TextIndex[LabelledText]
+    ) -> None:
         """Make a store of an index."""
-        self.perspective, self.embedder, self.index = perspective, embedder, index
-        self.folder, self.embedding = index.folder, embedder.name
+        self.perspective = perspective
+        self.embedder = embedder
+        self.index = index
+        self.folder = index.folder
+        self.embedding = embedder.name
         self.manifest = index.manifest if isinstance(index.manifest, PerspectiveManifest) else None
 
     @property
@@ -118,7 +123,10 @@ class PerspectiveStore:
         found = await asyncio.to_thread(
             self.index.find_nearest, query, k, lambda similarity, row: equality_key(row.text) != own
         )
-        return [make_example(self.perspective, row.text, row.hate, near, number) for near, number, row in found]
+        return [
+            make_example(self.perspective, row.text, row.hate, near, number)
+            for near, number, row in found
+        ]
 
     def verify(self) -> None:
         """Compare every file of the index with its hash; raise `BadInput` if one is missing or differs."""
@@ -131,7 +139,9 @@ class PerspectiveStore:
         return PerspectiveRetriever(searcher=self, k=k)
 
 
-async def search_all(searchers: Sequence[Searcher], text: str, k: int = 3) -> dict[str, list[Example] | TribunalError]:
+async def search_all(
+    searchers: Sequence[Searcher], text: str, k: int = 3
+) -> dict[str, list[Example] | TribunalError]:
     """Return every perspective's k examples for one text, by its name, searched at the same time.
 
     Stores that share an embedder embed the text once. A perspective that fails has its error in place of examples, so
@@ -139,13 +149,19 @@ async def search_all(searchers: Sequence[Searcher], text: str, k: int = 3) -> di
     """
     if not normalize_text(text):
         return {searcher.perspective.name: [] for searcher in searchers}
-    models = {id(each.embedder): each.embedder for each in searchers if isinstance(each, PerspectiveStore)}
-    vectors = {key: asyncio.create_task(model.embed([text], "query")) for key, model in models.items()}
+    models = {
+        id(each.embedder): each.embedder for each in searchers if isinstance(each, PerspectiveStore)
+    }
+    vectors = {
+        key: asyncio.create_task(model.embed([text], "query")) for key, model in models.items()
+    }
 
     async def search_one(searcher: Searcher) -> list[Example] | TribunalError:
         try:
             if isinstance(searcher, PerspectiveStore):
-                return await searcher.search_by_vector((await vectors[id(searcher.embedder)])[0], text, k)
+                return await searcher.search_by_vector(
+                    (await vectors[id(searcher.embedder)])[0], text, k
+                )
             return await searcher.search(text, k)
         except TribunalError as error:
             return error
@@ -155,7 +171,9 @@ async def search_all(searchers: Sequence[Searcher], text: str, k: int = 3) -> di
     finally:
         for task in vectors.values():
             task.cancel()
-    return {searcher.perspective.name: each for searcher, each in zip(searchers, found, strict=True)}
+    return {
+        searcher.perspective.name: each for searcher, each in zip(searchers, found, strict=True)
+    }
 
 
 def list_perspectives() -> list[str]:
@@ -174,7 +192,11 @@ def list_usable_perspectives() -> list[str]:
     """
 
     def list_names() -> list[str]:
-        own = {path.stem for path in perspectives_folder().glob("*.toml") if find_perspective(path.stem).texts}
+        own = {
+            path.stem
+            for path in perspectives_folder().glob("*.toml")
+            if find_perspective(path.stem).texts
+        }
         return sorted(_built_names() | own) or list(EXAMPLES)
 
     return read_once("every perspective", list_names)
@@ -184,7 +206,9 @@ def _built_names() -> set[str]:
     return {path.parent.name for path in perspectives_folder().glob(f"*/{MANIFEST}")}
 
 
-async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None) -> list[PerspectiveStore]:
+async def open_stores(
+    names: Sequence[str] = (), *, embedding: str | None = None
+) -> list[PerspectiveStore]:
     """Open the stores of these perspectives; with none named, the five small examples, which play from memory.
 
     Each name is a perspective's, the path of its TOML file, or the path of an index folder. What was opened stays open.
@@ -195,8 +219,14 @@ async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None
         NotAtHand: some have no index; with the command that builds each of them.
     """
     wanted = names or EXAMPLES
-    opened = await asyncio.gather(*(open_store(name, embedding=embedding) for name in wanted), return_exceptions=True)
-    errors = {name: each for name, each in zip(wanted, opened, strict=True) if isinstance(each, BaseException)}
+    opened = await asyncio.gather(
+        *(open_store(name, embedding=embedding) for name in wanted), return_exceptions=True
+    )
+    errors = {
+        name: each
+        for name, each in zip(wanted, opened, strict=True)
+        if isinstance(each, BaseException)
+    }
     for error in errors.values():
         if len(errors) == 1 or not isinstance(error, NotAtHand):
             raise error
@@ -237,7 +267,9 @@ def resolve_perspective(name: str) -> tuple[Perspective, Path | None]:
 _in_memory: dict[tuple[Perspective, str], tuple[TextIndex[LabelledText], Embedder]] = {}
 
 
-async def open_in_memory(perspective: Perspective, model: Embedder | None = None) -> PerspectiveStore:
+async def open_in_memory(
+    perspective: Perspective, model: Embedder | None = None
+) -> PerspectiveStore:
     """Open a store of the texts that lie in a perspective's own file; it is made once in a process.
 
     The model makes their vectors; None is `tfidf`, which is fitted to them.
@@ -247,7 +279,9 @@ async def open_in_memory(perspective: Perspective, model: Embedder | None = None
     """
     if perspective.texts is None:
         command = PerspectiveManifest.build_command(perspective.name)
-        raise BadInput(f"perspective {perspective.name}: has no texts of its own; build it with: {command}")
+        raise BadInput(
+            f"perspective {perspective.name}: has no texts of its own; build it with: {command}"
+        )
     key = perspective, model.name if model else TFIDF
     if key not in _in_memory:
         rows = [LabelledText(text, True) for text in perspective.texts.hate]
@@ -273,7 +307,9 @@ def open_index(
     """
     source = perspective.source if perspective else None
     hint = f"; the set is obtained from {source.obtain}" if source else ""
-    manifest = PerspectiveManifest.read(folder, perspective.name if perspective else None, hint=hint)
+    manifest = PerspectiveManifest.read(
+        folder, perspective.name if perspective else None, hint=hint
+    )
     current = perspective or manifest.perspective
     if embedding is not None and embedding != manifest.embedding:
         raise BadInput(
@@ -320,7 +356,11 @@ async def build_index(
             this index, or another index lies where it is to lie.
         CallFailed: the embedding endpoint failed; what was embedded so far is kept for the next try.
     """
-    model = await asyncio.to_thread(find_embedder, embedding) if isinstance(embedding, str) else embedding
+    model = (
+        await asyncio.to_thread(find_embedder, embedding)
+        if isinstance(embedding, str)
+        else embedding
+    )
     folder = (out or perspectives_folder()) / perspective.name
     sources, texts = await asyncio.to_thread(_read_sources, perspective, data)
     source_sha256 = _hash_text("\n".join(note.sha256 for note in sources))
@@ -331,7 +371,9 @@ async def build_index(
 
     await asyncio.to_thread(check_folder)
     with lock_build(f"perspective {perspective.name}", folder, resumable=True):
-        await asyncio.to_thread(check_folder)  # again, since a build that ended meanwhile may have put one there
+        await asyncio.to_thread(
+            check_folder
+        )  # again, since a build that ended meanwhile may have put one there
         rows = [row for row in texts if row.text]
         files = await build_files(folder, [row.text for row in rows], rows, model, progress)
         hate = sum(row.hate for row in rows)
@@ -349,7 +391,9 @@ async def build_index(
         return manifest
 
 
-def _read_sources(perspective: Perspective, data: Path) -> tuple[tuple[FileNote, ...], Sequence[LabelledText]]:
+def _read_sources(
+    perspective: Perspective, data: Path
+) -> tuple[tuple[FileNote, ...], Sequence[LabelledText]]:
     files = find_source_files(perspective, data)
     texts = list(read_labelled_texts(perspective, files))
     hate = [row.hate for row in texts if row.text]
@@ -364,7 +408,9 @@ def _read_sources(perspective: Perspective, data: Path) -> tuple[tuple[FileNote,
     return tuple(map(note_file, files)), texts
 
 
-def _refuse_to_overwrite(folder: Path, perspective: Perspective, source_sha256: str, embedding: str) -> None:
+def _refuse_to_overwrite(
+    folder: Path, perspective: Perspective, source_sha256: str, embedding: str
+) -> None:
     """Raise `BadInput` where another index lies in this folder, naming it."""
     way_out = "give --replace to overwrite it, or --out for another folder"
     owner = f"perspective {perspective.name}: {folder}"
@@ -373,8 +419,15 @@ def _refuse_to_overwrite(folder: Path, perspective: Perspective, source_sha256: 
     try:
         there = PerspectiveManifest.read(folder, perspective.name)
     except BadInput as error:
-        raise BadInput(f"{owner}: holds an index that this version can't read; {way_out}") from error
-    built_from = (there.perspective.name, there.perspective.source, there.source_sha256, there.embedding)
+        raise BadInput(
+            f"{owner}: holds an index that this version can't read; {way_out}"
+        ) from error
+    built_from = (
+        there.perspective.name,
+        there.perspective.source,
+        there.source_sha256,
+        there.embedding,
+    )
     if built_from != (perspective.name, perspective.source, source_sha256, embedding):
         files = ", ".join(f"{note.name} (sha256 {note.sha256[:12]})" for note in there.sources)
         raise BadInput(

@@ -69,8 +69,15 @@ async def build_store(
     latest = {(each.words, each.category, each.policy_sha): each for each in ordered}
     rows = sorted(latest.values(), key=lambda case: (case.at, case.case))
     if len(rows) > MOST_CASES:
-        raise BadInput(f"precedents {name}: {len(rows):,} cases: over the {MOST_CASES:,} that a store takes")
-    about = {"name": name, "sources": tuple(sources), "copies": len(ordered) - len(rows), "left_out": left_out}
+        raise BadInput(
+            f"precedents {name}: {len(rows):,} cases: over the {MOST_CASES:,} that a store takes"
+        )
+    about = {
+        "name": name,
+        "sources": tuple(sources),
+        "copies": len(ordered) - len(rows),
+        "left_out": left_out,
+    }
     with lock_build(f"precedents {name}", folder, resumable=False):
         previous = await asyncio.to_thread(_read_previous, folder, replace)
         if embedding is None:
@@ -82,7 +89,9 @@ async def build_store(
         return await _write_store(folder, rows, about, None if replace else previous, model)
 
 
-async def forget_cases(case_ids: Collection[str] = (), post_ids: Collection[str] = ()) -> dict[str, int]:
+async def forget_cases(
+    case_ids: Collection[str] = (), post_ids: Collection[str] = ()
+) -> dict[str, int]:
     """Take cases, by their ids or those of their posts, out of every store of the data folder.
 
     Nothing is embedded, and no source is read. A store that can't be read doesn't keep the others from it.
@@ -93,7 +102,8 @@ async def forget_cases(case_ids: Collection[str] = (), post_ids: Collection[str]
     Raises:
         BadInput: a store is damaged, or another process is building it; build it anew then, from what is left.
     """
-    cases, posts = set(case_ids), set(post_ids) - {""}
+    cases = set(case_ids)
+    posts = set(post_ids) - {""}
     removed: dict[str, int] = {}
     faults: list[BadInput] = []
     for name in list_stores():
@@ -104,10 +114,19 @@ async def forget_cases(case_ids: Collection[str] = (), post_ids: Collection[str]
                 if previous is None:
                     continue
                 held = await asyncio.to_thread(list, previous)
-                rows = [each for each in held if each.case not in cases and each.post_id not in posts]
-                if number := len(previous) - len(rows):
-                    about = previous.manifest.model_dump(include={"name", "copies", "left_out", "sources"})
-                    embedder = None if previous.index.ngrams else _KnownVectors(previous.manifest.embedding)
+                rows = [
+                    each for each in held if each.case not in cases and each.post_id not in posts
+                ]
+                number = len(previous) - len(rows)
+                if number:
+                    about = previous.manifest.model_dump(
+                        include={"name", "copies", "left_out", "sources"}
+                    )
+                    embedder = (
+                        None
+                        if previous.index.ngrams
+                        else _KnownVectors(previous.manifest.embedding)
+                    )
                     await _write_store(folder, rows, about, previous, embedder)
                     removed[name] = number
         except BadInput as error:
@@ -151,9 +170,13 @@ def _read_previous(folder: Path, replace: bool) -> PrecedentStore | None:
         raise
 
 
-def _refuse_to_overwrite(there: PrecedentManifest, embedding: str, sources: Sequence[CaseSource], folder: Path) -> None:
+def _refuse_to_overwrite(
+    there: PrecedentManifest, embedding: str, sources: Sequence[CaseSource], folder: Path
+) -> None:
     """Raise `BadInput` where what lies there is of other sources, or of another embedding."""
-    same = {(each.kind, each.name) for each in there.sources} == {(each.kind, each.name) for each in sources}
+    same = {(each.kind, each.name) for each in there.sources} == {
+        (each.kind, each.name) for each in sources
+    }
     if same and there.embedding == embedding:
         return
     raise BadInput(
@@ -185,9 +208,15 @@ async def _write_store(
     numbers = {case.text: number for number, case in enumerate(held)}
 
     def known_vector(text: str) -> Vectors | None:
-        return reusable.index.vectors.reconstruct(numbers[text]) if reusable and text in numbers else None
+        return (
+            reusable.index.vectors.reconstruct(numbers[text])
+            if reusable and text in numbers
+            else None
+        )
 
-    files = await build_files(folder, [case.text for case in cases], cases, model, known_vector=known_vector)
+    files = await build_files(
+        folder, [case.text for case in cases], cases, model, known_vector=known_vector
+    )
     dates = [case.at for case in cases if case.at]
     decided = Counter(case.how for case in cases)
     manifest = PrecedentManifest.model_validate(

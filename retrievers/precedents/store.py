@@ -29,7 +29,9 @@ from tribunal.trust import stored_settings
 # accepted: a person took the court's verdict; changed: they decided otherwise; appealed: it was decided on an appeal.
 DecisionKind = Literal["accepted", "changed", "appealed"]
 DECISION_KINDS: tuple[DecisionKind, ...] = get_args(DecisionKind)
-LONGEST_TEXT, LONGEST_NOTE, LONGEST_NAME = 8_000, 1_000, 120
+LONGEST_TEXT = 8_000
+LONGEST_NOTE = 1_000
+LONGEST_NAME = 120
 Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
@@ -81,16 +83,26 @@ def hash_words(text: str) -> str:
 
 
 def make_decided_case(
-    *, case: str, text: str, category: str, how: DecisionKind, hateful: bool | None = None, note: str = "", **names: str
+    *,
+    case: str,
+    text: str,
+    category: str,
+    how: DecisionKind,
+    hateful: bool | None = None,
+    note: str = "",
+    **names: str,
 ) -> DecidedCase | None:
     """Return a case, each part cut to its greatest length; None where it has no words, no category or no id.
 
     A post that is an image alone has no words. `names` are `post_id`, `at`, `policy` and `policy_sha`, if known.
     """
-    text, category = wellformed(text), _cut_name(category)
+    text = wellformed(text)
+    category = _cut_name(category)
     if not normalize_text(text) or not category or not case:
         return None
-    cut_names = {name: _cut_name(value) for name, value in {"post_id": "", "case": case, **names}.items()}
+    cut_names = {
+        name: _cut_name(value) for name, value in {"post_id": "", "case": case, **names}.items()
+    }
     return DecidedCase(
         **cut_names,
         text=text[:LONGEST_TEXT],
@@ -120,11 +132,18 @@ COLUMNS = {
     "policy": ("policy", "policy_name"),
     "policy_sha": ("policy_sha",),
 }
-_HATE, _NOT = (*YES, "hate", "hateful"), (*NO, "not", "not hate", "nothate", "non-hate")
+_HATE = (*YES, "hate", "hateful")
+_NOT = (*NO, "not", "not hate", "nothate", "non-hate")
 # What other words there are for how a case was decided; none: by whoever made the table.
 _HOW: dict[str, DecisionKind] = {
     **{each: each for each in DECISION_KINDS},
-    **{"accept": "accepted", "edit": "changed", "edited": "changed", "change": "changed", "appeal": "appealed"},
+    **{
+        "accept": "accepted",
+        "edit": "changed",
+        "edited": "changed",
+        "change": "changed",
+        "appeal": "appealed",
+    },
     "": "changed",
 }
 
@@ -138,8 +157,12 @@ def read_decided_cases(path: Path, encoding: str = "utf-8") -> Iterator[DecidedC
     if path.is_file() and path.stat().st_size > _MOST_BYTES:
         raise BadInput(f"from: {path}: is over {_MOST_BYTES // 1024**3} GB; split the file")
     for row in read_rows(path, "precedents", encoding=encoding, strict=True):
-        found = {part: next((name for name in names if name in row.cells), None) for part, names in COLUMNS.items()}
-        if missing := next((part for part in ("text", "category") if found[part] is None), None):
+        found = {
+            part: next((name for name in names if name in row.cells), None)
+            for part, names in COLUMNS.items()
+        }
+        missing = next((part for part in ("text", "category") if found[part] is None), None)
+        if missing:
             raise row.missing_column(missing)
         texts = {part: row.optional_text(name) for part, name in found.items() if part != "hateful"}
         how = texts.pop("how").casefold()
@@ -225,11 +248,19 @@ class PrecedentStore:
     """
 
     def __init__(
-        self, folder: Path, manifest: PrecedentManifest, embedder: Embedder | None, index: TextIndex[DecidedCase]
+        self,
+        folder: Path,
+        manifest: PrecedentManifest,
+        embedder: Embedder | None,
+        index: TextIndex[DecidedCase],
     ) -> None:
         """Make a store of an index."""
-        self.folder, self.manifest, self.embedder, self.index = folder, manifest, embedder, index
-        self.name, self.embedding = manifest.name, manifest.embedding
+        self.folder = folder
+        self.manifest = manifest
+        self.embedder = embedder
+        self.index = index
+        self.name = manifest.name
+        self.embedding = manifest.embedding
 
     def __len__(self) -> int:
         """Return how many cases there are."""
@@ -255,7 +286,8 @@ class PrecedentStore:
             raise BadInput(f"precedents_k: {k}: at least one is asked for")
         if self.embedder is None or not len(self) or not normalize_text(text):
             return []
-        query, words = (await self.embedder.embed([text], "query"))[0], hash_words(text)
+        query = (await self.embedder.embed([text], "query"))[0]
+        words = hash_words(text)
 
         def is_another_post(similarity: float, case: DecidedCase) -> bool:
             same = case.words == words or (post_id and post_id in (case.post_id, case.case))
@@ -292,7 +324,9 @@ def store_folder(name: str) -> Path:
     if is_path(name):
         return Path(name).expanduser()
     if not re.match(_NAME, name):
-        raise BadInput(f"precedents: {name[:80]!r}: give a name of lower-case letters, digits, - and _, or a folder")
+        raise BadInput(
+            f"precedents: {name[:80]!r}: give a name of lower-case letters, digits, - and _, or a folder"
+        )
     return precedents_folder() / name
 
 
@@ -310,8 +344,14 @@ def open_store(name: str) -> PrecedentStore:
     folder = store_folder(name)
     if not is_path(name) and not (folder / MANIFEST).exists():
         near = suggest_name(name, known := list_stores())
-        there = f"there are {', '.join(known)}" if known else f"build it with: tribunal precedents build {name}"
-        raise BadInput(f"precedents: {name!r}: there is no such store{near and f'; {near}'} ({there})")
+        there = (
+            f"there are {', '.join(known)}"
+            if known
+            else f"build it with: tribunal precedents build {name}"
+        )
+        raise BadInput(
+            f"precedents: {name!r}: there is no such store{near and f'; {near}'} ({there})"
+        )
     store = read_store(folder)
     # A store may be somebody else's: what its manifest names runs no code that the operator hasn't allowed.
     with stored_settings():

@@ -182,17 +182,23 @@ class Archive:
         Raises:
             BadInput: the file can't be opened, isn't there, isn't an archive, or is one of another version.
         """
-        file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else default_archive_path())
+        file = await asyncio.to_thread(
+            lambda: Path(path).expanduser() if path else default_archive_path()
+        )
         if existing and not await asyncio.to_thread(file.is_file):
             raise BadInput(
                 f"archive {file}: there is no such file; judge a post with --set archive={file} first, or name another"
             )
         try:
             database = await (
-                _open_read_only(file) if existing else Database.open(file, prepare=partial(_prepare, file, create=True))
+                _open_read_only(file)
+                if existing
+                else Database.open(file, prepare=partial(_prepare, file, create=True))
             )
         except DatabaseError as error:
-            raise BadInput(f"archive {file}: can't be opened as an archive: {error.__cause__}; {_WAY_OUT}") from error
+            raise BadInput(
+                f"archive {file}: can't be opened as an archive: {error.__cause__}; {_WAY_OUT}"
+            ) from error
         return cls(database, await asyncio.to_thread(known_secrets))
 
     async def close(self) -> None:
@@ -208,7 +214,13 @@ class Archive:
         run = uuid.uuid4().hex[:12]
         await self._write_row(
             "INSERT INTO runs (id, post_id, post_sha, started, settings) VALUES (?, ?, ?, ?, ?)",
-            (run, scrub(post_id, self._secrets), text_hash(text), _utc_now(), self._as_clean_json(settings)),
+            (
+                run,
+                scrub(post_id, self._secrets),
+                text_hash(text),
+                _utc_now(),
+                self._as_clean_json(settings),
+            ),
         )
         return run
 
@@ -229,15 +241,23 @@ class Archive:
         """Add a page, unless it is held already; gives its id."""
         # Its text stays as it was fetched, so that passages are found in it again; only keys of ours have no place.
         row = {name: self._strike_keys(value) for name, value in page.model_dump().items()}
-        columns, places = ", ".join(row), ", ".join("?" * len(row))
-        await self._write_row(f"INSERT OR IGNORE INTO pages ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608
+        columns = ", ".join(row)
+        places = ", ".join("?" * len(row))
+        statement = f"INSERT OR IGNORE INTO pages ({columns}) VALUES ({places})"  # noqa: S608
+        await self._write_row(statement, tuple(row.values()))
         return page.id
 
-    async def add_fetch(self, run: str, turn: int, url: str, page: str | None, failure: str | None = None) -> None:
+    async def add_fetch(
+        self, run: str, turn: int, url: str, page: str | None, failure: str | None = None
+    ) -> None:
         """Add what a URL gave in this run: a page, by its id, or in words why none."""
-        await self._add_entry(run, "fetch", "", url, {"turn": turn, "page": page, "failure": failure})
+        await self._add_entry(
+            run, "fetch", "", url, {"turn": turn, "page": page, "failure": failure}
+        )
 
-    async def add_reply(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON] = ()) -> None:
+    async def add_reply(
+        self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON] = ()
+    ) -> None:
         """Add a model's reply: of which phase, which call of it (several may share a key), and what it took."""
         await self._add_entry(run, "reply", phase, key, {"reply": reply, "calls": list(calls)})
 
@@ -247,10 +267,14 @@ class Archive:
 
     async def _add_entry(self, run: str, kind: Kind, topic: str, key: str, body: JSON) -> None:
         row = (run, kind, topic, scrub(key, self._secrets), self._as_clean_json(body), _utc_now())
-        await self._write_row("INSERT INTO entries (run, kind, topic, key, body, at) VALUES (?, ?, ?, ?, ?, ?)", row)
+        await self._write_row(
+            "INSERT INTO entries (run, kind, topic, key, body, at) VALUES (?, ?, ?, ?, ?, ?)", row
+        )
 
     def _as_clean_json(self, body: JSON) -> str:
-        return json.dumps(scrub_json(body, self._secrets), ensure_ascii=False, separators=(",", ":"), default=str)
+        return json.dumps(
+            scrub_json(body, self._secrets), ensure_ascii=False, separators=(",", ":"), default=str
+        )
 
     def _strike_keys(self, value: Any) -> Any:
         if not isinstance(value, str):
@@ -263,7 +287,9 @@ class Archive:
         try:
             await self._database.write(statement, *row)
         except DatabaseError as error:
-            raise ArchiveError(f"archive {self.path}: can't be written: {error.__cause__}") from error
+            raise ArchiveError(
+                f"archive {self.path}: can't be written: {error.__cause__}"
+            ) from error
 
     async def run_to_replay(self, post_text: str = "") -> str:
         """Return the id of the latest run of a post, or of all, in which a model was asked; if none was, the latest.
@@ -300,7 +326,10 @@ class Archive:
         )
         found = [dict(row) for row in rows]
         runs = [{name: each.pop(name) for name in ArchivedRun.model_fields} for each in found]
-        return [RunOverview.model_validate({**each, "run": run}) for each, run in zip(found, runs, strict=True)]
+        return [
+            RunOverview.model_validate({**each, "run": run})
+            for each, run in zip(found, runs, strict=True)
+        ]
 
     async def load_trail(self, which: str | None = None) -> Trail:
         """Return everything of a run: by its id; the latest run of a post, by the post's id; or the latest of all.
@@ -309,10 +338,15 @@ class Archive:
             BadInput: the archive holds no such run.
         """
         found = await self._read_rows(
-            f"{_RUN} WHERE ?1 IS NULL OR id = ?1 OR post_id = ?1 ORDER BY id = ?1 DESC, number DESC LIMIT 1", which
+            f"{_RUN} WHERE ?1 IS NULL OR id = ?1 OR post_id = ?1 ORDER BY id = ?1 DESC, number DESC LIMIT 1",
+            which,
         )
         if not found:
-            none = "no run yet" if which is None else f"no run and no post {which!r}; `tribunal evidence` names them"
+            none = (
+                "no run yet"
+                if which is None
+                else f"no run and no post {which!r}; `tribunal evidence` names them"
+            )
             raise BadInput(f"archive {self.path}: holds {none}")
         run = found[0]["id"]
         entries = await self._read_rows(

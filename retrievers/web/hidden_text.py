@@ -66,7 +66,9 @@ def remove_hidden_text(tree: HtmlElement) -> None:
     for wrapper in ElementWrapper.from_html_root(tree).iter_subtree():
         element = wrapper.etree_element
         style = _style_of(wrapper, matcher)
-        parent = inherited.get(element.getparent(), {} if linked else {"behind": [parse_color("white")]})
+        parent = inherited.get(
+            element.getparent(), {} if linked else {"behind": [parse_color("white")]}
+        )
         inherited[element] = passed_on = _pass_on(parent, style, linked)
         if _hides_subtree(element, style):
             doomed.append(element)
@@ -82,10 +84,15 @@ def remove_hidden_text(tree: HtmlElement) -> None:
 
 
 def _match_rules(tree: HtmlElement) -> Matcher:
-    sheets = [style for style in tree.iter("style") if (style.get("type") or "text/css").strip().lower() == "text/css"]
+    sheets = [
+        style
+        for style in tree.iter("style")
+        if (style.get("type") or "text/css").strip().lower() == "text/css"
+    ]
     if sum(len(style.text or "") for style in sheets) > MAX_CSS:
         raise StylesTooCostly
-    matcher, count = Matcher(), 0
+    matcher = Matcher()
+    count = 0
     for sheet in sheets:
         if not _is_screen(tinycss2.parse_component_value_list(sheet.get("media") or "all")):
             continue
@@ -93,13 +100,19 @@ def _match_rules(tree: HtmlElement) -> Matcher:
             if sum(1 for token in rule.prelude if token.type in ("whitespace", "literal")) > 200:
                 continue
             try:
-                selectors = compile_selector_list([token for token in rule.prelude if token.type != "comment"])
+                selectors = compile_selector_list(
+                    [token for token in rule.prelude if token.type != "comment"]
+                )
             except (SelectorError, NotImplementedError, SyntaxError, RecursionError, MemoryError):
                 continue
-            if not (values := _parse_declarations(rule.content)):
+            values = _parse_declarations(rule.content)
+            if not values:
                 continue
             text = tinycss2.serialize(rule.prelude)
-            if ":has(" in text.lower() or max(map(_count_combinators, text.split(","))) > MAX_COMBINATORS:
+            if (
+                ":has(" in text.lower()
+                or max(map(_count_combinators, text.split(","))) > MAX_COMBINATORS
+            ):
                 continue
             for selector in selectors:
                 matcher.add_selector(selector, values)
@@ -131,7 +144,8 @@ def _is_screen(prelude: Sequence[Any]) -> bool:
     """Return whether a media query names screens by type; one with conditions counts as not met."""
     text = tinycss2.serialize([token for token in prelude if token.type != "comment"]).lower()
     return any(
-        each.strip() in ("", "all", "screen", "only screen", "only all", "not print") for each in text.split(",")
+        each.strip() in ("", "all", "screen", "only screen", "only all", "not print")
+        for each in text.split(",")
     )
 
 
@@ -152,13 +166,18 @@ def _style_of(wrapper: ElementWrapper, matcher: Matcher) -> Style:
     element = wrapper.etree_element
     style: Style = {}
     important: Style = {}
-    hidden = element.get("hidden") is not None or (element.tag == "dialog" and element.get("open") is None)
+    hidden = element.get("hidden") is not None or (
+        element.tag == "dialog" and element.get("open") is None
+    )
     if hidden:
         style["display"] = tinycss2.parse_component_value_list("none")
     for attribute, name in (("color", "color"), ("bgcolor", "background-color")):
-        if value := element.get(attribute):
+        value = element.get(attribute)
+        if value:
             style[name] = tinycss2.parse_component_value_list(value)
-    declared = [values for *_, pseudo_element, values in matcher.match(wrapper) if pseudo_element is None]
+    declared = [
+        values for *_, pseudo_element, values in matcher.match(wrapper) if pseudo_element is None
+    ]
     for values in (*declared, _parse_declarations((element.get("style") or "")[:10_000])):
         for name, value, is_important in values:
             (important if is_important else style)[name] = value
@@ -171,12 +190,18 @@ def _words(style: Style, name: str) -> list[str]:
 
 def _pixels(token: Any) -> float | None:
     """Return a length in pixels on a screen of 1280 × 800; None for percentages and whatever is no length."""
-    if token.type == "function" and token.lower_name == "calc" and len(inside := _significant(token.arguments)) == 1:
+    if (
+        token.type == "function"
+        and token.lower_name == "calc"
+        and len(inside := _significant(token.arguments)) == 1
+    ):
         token = inside[0]
     if token.type == "number":
         return 0.0 if token.value == 0 else None
     return (
-        token.value * _PIXELS[token.lower_unit] if token.type == "dimension" and token.lower_unit in _PIXELS else None
+        token.value * _PIXELS[token.lower_unit]
+        if token.type == "dimension" and token.lower_unit in _PIXELS
+        else None
     )
 
 
@@ -187,7 +212,11 @@ def _length(style: Style, name: str) -> float | None:
 
 def _share(token: Any) -> float | None:
     """Return a number or a percentage as a share of 1; None for anything else."""
-    if token.type == "function" and token.lower_name == "calc" and len(inside := _significant(token.arguments)) == 1:
+    if (
+        token.type == "function"
+        and token.lower_name == "calc"
+        and len(inside := _significant(token.arguments)) == 1
+    ):
         token = inside[0]
     return (
         {"number": 1.0, "percentage": 0.01}[token.type] * token.value
@@ -207,10 +236,17 @@ def _hides_subtree(element: HtmlElement, style: Style) -> bool:
         or "hidden" in _words(style, "content-visibility")
         or _is_faint(style.get("opacity", ()))
         or (_is_faint(style.get("zoom", ())) and "zoom" in style)
-        or any(_function_hides(token) for name in ("filter", "transform", "clip-path") for token in style.get(name, ()))
+        or any(
+            _function_hides(token)
+            for name in ("filter", "transform", "clip-path")
+            for token in style.get(name, ())
+        )
         or any(_is_faint([token]) for token in style.get("scale", ())[:2])
         or _is_off_screen(style)
-        or (_is_clipped(style) and (element.tag not in _INLINE or bool(display) or _is_positioned(style)))
+        or (
+            _is_clipped(style)
+            and (element.tag not in _INLINE or bool(display) or _is_positioned(style))
+        )
     )
 
 
@@ -221,10 +257,17 @@ def _is_positioned(style: Style) -> bool:
 def _is_clipped(style: Style) -> bool:
     """Return whether the box is (almost) empty and what flows over it is cut off."""
     clip = style.get("clip", [])
-    if _is_positioned(style) and clip and clip[0].type == "function" and clip[0].lower_name == "rect":
+    if (
+        _is_positioned(style)
+        and clip
+        and clip[0].type == "function"
+        and clip[0].lower_name == "rect"
+    ):
         edges = [_pixels(token) for token in _significant(clip[0].arguments) if token != ","]  # noqa: S105
         top, right, bottom, left = edges if len(edges) == 4 else (0, None, None, 0)
-        if (None not in (top, bottom) and bottom <= top) or (None not in (right, left) and right <= left):  # type: ignore[operator]
+        if top is not None and bottom is not None and bottom <= top:
+            return True
+        if right is not None and left is not None and right <= left:
             return True
     if not {"hidden", "clip", "scroll", "auto"} & {
         word for name in ("overflow", "overflow-x", "overflow-y") for word in _words(style, name)
@@ -236,12 +279,22 @@ def _is_clipped(style: Style) -> bool:
             "min-height",
             ("padding", "padding-top", "padding-bottom"),
         ),
-        (("width", "max-width", "inline-size"), "min-width", ("padding", "padding-left", "padding-right")),
+        (
+            ("width", "max-width", "inline-size"),
+            "min-width",
+            ("padding", "padding-left", "padding-right"),
+        ),
     ):
         sizes = [_length(style, name) for name in names]
         room = any((_pixels(token) or 0) > 1 or token.type == "percentage" for name in (*padding, least)
                    for token in style.get(name, ()))  # fmt: skip
-        if any(size is not None and size <= 1 for size in sizes[: len(names) - ("line-height" in names)]) and not room:
+        if (
+            any(
+                size is not None and size <= 1
+                for size in sizes[: len(names) - ("line-height" in names)]
+            )
+            and not room
+        ):
             return True
         if "line-height" in names and sizes[-1] == 0 and not room:
             return True
@@ -251,7 +304,8 @@ def _is_clipped(style: Style) -> bool:
 def _is_off_screen(style: Style) -> bool:
     moved = {"absolute", "fixed", "relative"} & {*_words(style, "position")}
     lengths = {
-        name: _length(style, name) or 0 for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")
+        name: _length(style, name) or 0
+        for name in ("left", "top", "right", "bottom", "margin-left", "margin-top")
     }
     if moved and (min(lengths["left"], lengths["top"], -lengths["right"], -lengths["bottom"]) <= -_OFF_SCREEN
                   or lengths["left"] >= 5000 or lengths["right"] <= -5000):  # fmt: skip
@@ -264,8 +318,10 @@ def _function_hides(token: Any) -> bool:
     """Return whether a function of `filter`, `transform` or `clip-path` leaves nothing to see."""
     if token.type != "function":
         return False
-    name, inside = token.lower_name, [each for each in _significant(token.arguments) if each != ","]
-    shares, pixels = [_share(each) for each in inside], [_pixels(each) for each in inside]
+    name = token.lower_name
+    inside = [each for each in _significant(token.arguments) if each != ","]
+    shares = [_share(each) for each in inside]
+    pixels = [_pixels(each) for each in inside]
     if name in ("opacity", "scale", "scalex", "scaley", "scale3d"):
         return any(share is not None and abs(share) <= 0.05 for share in shares[:2])
     if name in ("matrix", "matrix3d"):
@@ -273,10 +329,15 @@ def _function_hides(token: Any) -> bool:
     if name in ("translate", "translatex", "translatey", "translate3d"):
         return any(each is not None and not -_OFF_SCREEN < each < 5000 for each in pixels)
     if name in ("rotatex", "rotatey"):
-        return any(each.type == "dimension" and each.lower_unit == "deg" and abs(each.value) == 90 for each in inside)
+        return any(
+            each.type == "dimension" and each.lower_unit == "deg" and abs(each.value) == 90
+            for each in inside
+        )
     if name == "inset":
         cut = [
-            share for each, share in zip(inside, shares, strict=True) if each.type == "percentage" and share is not None
+            share
+            for each, share in zip(inside, shares, strict=True)
+            if each.type == "percentage" and share is not None
         ]
         edges = (cut * 4)[:4] if len(cut) == 1 else (cut * 2)[:4]
         return len(edges) == 4 and (edges[0] + edges[2] >= 1 or edges[1] + edges[3] >= 1)
@@ -295,13 +356,19 @@ def _pass_on(parent: Style, style: Style, linked: bool) -> Style:
         if name in style and not {"inherit", "unset"} & {*_words(style, name)}:
             own[name] = style[name]
     if "font" in style:
-        own["font-size"] = [token for token in style["font"] if token.type in ("dimension", "number")][:1]
+        own["font-size"] = [
+            token for token in style["font"] if token.type in ("dimension", "number")
+        ][:1]
     background = [
-        token for name in ("background", "background-color", "background-image") for token in style.get(name, ())
+        token
+        for name in ("background", "background-color", "background-image")
+        for token in style.get(name, ())
     ]
     if _is_positioned(style) or linked:
         own.pop("behind", None)
-    if any(token.type in ("url", "function") and parse_color(token) is None for token in background):
+    if any(
+        token.type in ("url", "function") and parse_color(token) is None for token in background
+    ):
         own.pop("behind", None)
         own["picture"] = background
     else:
@@ -317,7 +384,9 @@ def _pass_on(parent: Style, style: Style, linked: bool) -> Style:
 
 
 def _hides_own_text(style: Style) -> bool:
-    size, indent, spacing = (_length(style, name) for name in ("font-size", "text-indent", "letter-spacing"))
+    size, indent, spacing = (
+        _length(style, name) for name in ("font-size", "text-indent", "letter-spacing")
+    )
     share = style.get("font-size", [])
     if {"hidden", "collapse"} & {*_words(style, "visibility")} or (size is not None and size < 2):
         return True
@@ -335,6 +404,7 @@ def _hides_own_text(style: Style) -> bool:
     if not behind:
         return False
     distance = max(
-        abs(a - b) for a, b in zip(color.to("srgb").coordinates, behind[0].to("srgb").coordinates, strict=True)
+        abs(a - b)
+        for a, b in zip(color.to("srgb").coordinates, behind[0].to("srgb").coordinates, strict=True)
     )
     return bool(color.alpha > 0.9 and distance < 0.04)

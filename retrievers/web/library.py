@@ -20,7 +20,13 @@ from tribunal.core.calls import REHEARSED, was_rehearsed
 from tribunal.core.text import scrub
 from tribunal.models.completion import TokenCounter, shared_counter
 from tribunal.process.loops import PerLoop
-from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
+from tribunal.retrievers.web.archive import (
+    Archive,
+    ArchiveError,
+    StoredPage,
+    Trail,
+    damaged_archive_error,
+)
 from tribunal.retrievers.web.fetch import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
 from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_image_hosts
@@ -47,7 +53,9 @@ class WebReader:
         """Make a fetcher and a reader, and begin to load the counter."""
         places = await asyncio.to_thread(setting, "TRIBUNAL_FETCH_ALLOW")
         hosts = await asyncio.to_thread(setting, "TRIBUNAL_IMAGE_HOSTS")
-        fetcher = Fetcher(parse_allowed_places(places or ""), image_hosts=parse_image_hosts(hosts or ""))
+        fetcher = Fetcher(
+            parse_allowed_places(places or ""), image_hosts=parse_image_hosts(hosts or "")
+        )
         return cls(fetcher, _shared_reader(), asyncio.ensure_future(shared_counter()))
 
     async def close(self) -> None:
@@ -62,7 +70,9 @@ class WebReader:
             PageUnreadable: it has no text.
         """
         got = await self.fetcher.fetch(url, secret_text=secret_text)
-        return StoredPage.from_fetch(got, await self.reader.read_page(got.body, got.content_type, got.charset))
+        return StoredPage.from_fetch(
+            got, await self.reader.read_page(got.body, got.content_type, got.charset)
+        )
 
 
 # Its processes serve every event loop, and end with the program.
@@ -87,7 +97,9 @@ class Replay:
         self.unknown_queries: list[str] = []
         self._pages = trail.pages
         self._searches = {
-            each.key: SearchResult.model_validate({name: each.body[name] for name in _OF_SEARCH} | {"query": each.key})
+            each.key: SearchResult.model_validate(
+                {name: each.body[name] for name in _OF_SEARCH} | {"query": each.key}
+            )
             for each in trail.entries_of("search")
         }
         self._fetches = {each.key: each.body for each in trail.entries_of("fetch")}
@@ -130,7 +142,9 @@ class Replay:
                 self.unknown_queries.append(query)
             return SearchResult(query=query, engine=self.name)
         left_out = max(0, len(result.hits) - k)
-        return result.model_copy(update={"query": query, "hits": result.hits[:k], "left_out": left_out})
+        return result.model_copy(
+            update={"query": query, "hits": result.hits[:k], "left_out": left_out}
+        )
 
     async def fetch(self, url: str) -> StoredPage | str | None:
         """Return the page that this URL gave then, or in words why it gave none; None if it was never asked for."""
@@ -144,7 +158,9 @@ class Replay:
 
     async def urls_of_turn(self, turn: int) -> list[str]:
         """Return the URLs of a turn in the order of its `page` decisions, then those that were only fetched."""
-        read = [str(each["url"]) for each in self._read if each.get("turn") == turn and "url" in each]
+        read = [
+            str(each["url"]) for each in self._read if each.get("turn") == turn and "url" in each
+        ]
         asked = [url for url, each in self._fetches.items() if each["turn"] == turn]
         return list(dict.fromkeys([*read, *asked]))
 
@@ -159,9 +175,14 @@ class Replay:
 class Library:
     """Search, pages and archive of some settings. It searches by a chain, or in a replay."""
 
-    def __init__(self, web: WebReader, archive: Archive, source: SearchChain | Replay, *, fresh: bool) -> None:
+    def __init__(
+        self, web: WebReader, archive: Archive, source: SearchChain | Replay, *, fresh: bool
+    ) -> None:
         """Look things up in a source; in a replay, models are asked anew if it is `fresh`."""
-        self.web, self.archive, self.source, self.fresh = web, archive, source, fresh
+        self.web = web
+        self.archive = archive
+        self.source = source
+        self.fresh = fresh
         self._replay = source if isinstance(source, Replay) else None
         self._notes: dict[str, list[str]] = {}
 
@@ -170,7 +191,9 @@ class Library:
         notes = list(self._notes.get(run, []))
         if self._replay:
             notes += [REHEARSED] if self._replay.rehearsed and not self.fresh else []
-            notes += [f"search: {query!r} is not in the archive" for query in self._replay.unknown_queries]
+            notes += [
+                f"search: {query!r} is not in the archive" for query in self._replay.unknown_queries
+            ]
         return list(dict.fromkeys(notes))
 
     async def begin_run(self, post: Post, settings: JSON) -> str:
@@ -189,11 +212,16 @@ class Library:
     async def search(self, query: str, run: str, turn: int, k: int) -> SearchResult:
         """Return one query's hits, and who found them; no result anywhere is a normal outcome."""
         found = await self.source.search(query, k)
-        hits, failures = [hit.dump() for hit in found.hits], [each.dump() for each in found.failures]
-        await self._write_entry(run, self.archive.add_search(run, turn, query, found.engine, hits, failures))
+        hits = [hit.dump() for hit in found.hits]
+        failures = [each.dump() for each in found.failures]
+        await self._write_entry(
+            run, self.archive.add_search(run, turn, query, found.engine, hits, failures)
+        )
         return found
 
-    async def fetch_page(self, url: str, run: str, turn: int, *, secret_text: str = "") -> StoredPage | str:
+    async def fetch_page(
+        self, url: str, run: str, turn: int, *, secret_text: str = ""
+    ) -> StoredPage | str:
         """Return a page as it was fetched and read, or in words why there is none."""
         found: StoredPage | str
         if self._replay:
@@ -212,9 +240,13 @@ class Library:
 
     async def archived_reply(self, phase: str, key: str) -> JSON | None:
         """Return in a replay what was answered then; None in any other run."""
-        return await self._replay.next_reply(phase, key) if self._replay and not self.fresh else None
+        return (
+            await self._replay.next_reply(phase, key) if self._replay and not self.fresh else None
+        )
 
-    async def add_reply(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON]) -> None:
+    async def add_reply(
+        self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON]
+    ) -> None:
         """Add a model's reply to the archive; a failure is noted."""
         await self._write_entry(run, self.archive.add_reply(run, phase, key, reply, list(calls)))
 
@@ -243,16 +275,24 @@ async def open_library(context: Context, post: Post | None = None) -> Library:
         BadInput: a search engine is unknown, the archive can't be opened, or a replay has no such run.
     """
     replayed = (post.id, post.text) if post and context.search.startswith(REPLAY) else None
-    return await _libraries.get(context.search, context.searxng_url, context.archive, context.fresh, replayed)
+    return await _libraries.get(
+        context.search, context.searxng_url, context.archive, context.fresh, replayed
+    )
 
 
 async def _make_library(
-    search: str, searxng_url: str | None, archive: str | None, fresh: bool, replayed: tuple[str, str] | None
+    search: str,
+    searxng_url: str | None,
+    archive: str | None,
+    fresh: bool,
+    replayed: tuple[str, str] | None,
 ) -> Library:
     web = await open_web_reader()
     source: SearchChain | Replay
     if search.startswith(REPLAY):
-        source = await Replay.open(search.removeprefix(REPLAY), post_text=replayed[1] if replayed else "")
+        source = await Replay.open(
+            search.removeprefix(REPLAY), post_text=replayed[1] if replayed else ""
+        )
     else:
         url = searxng_url or await asyncio.to_thread(setting, "SEARXNG_URL")
         source = search_chain(search, searxng_url=url)

@@ -20,7 +20,13 @@ from lxml.html import HtmlElement
 from tribunal.core.text import one_line, wellformed, without_hidden
 from tribunal.plugins import install_command
 from tribunal.retrievers.web.hidden_text import StylesTooCostly, remove_hidden_text
-from tribunal.retrievers.web.page_reader import MAX_CHARACTERS, PageText, PageUnreadable, decode_body, language_tag
+from tribunal.retrievers.web.page_reader import (
+    MAX_CHARACTERS,
+    PageText,
+    PageUnreadable,
+    decode_body,
+    language_tag,
+)
 from tribunal.schema import JSON
 
 
@@ -31,7 +37,9 @@ def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
         PageUnreadable: there is nothing in it, or its style sheets are too large.
     """
     text = decode_body(body, charset or _meta_charset(body))
-    parser = lxml.html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    parser = lxml.html.HTMLParser(
+        encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True
+    )
     try:
         tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
     except lxml.etree.ParserError as error:
@@ -57,13 +65,19 @@ def extract_html(body: bytes, charset: str | None, seconds: float) -> PageText:
     )
 
 
-_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+_META_CHARSET = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE
+)
 
 
 def _meta_charset(body: bytes) -> str | None:
     found = _META_CHARSET.search(body[:4096])
     # A page that could be read this far is no UTF-16, whatever it claims.
-    return None if found is None or found[1].lower().startswith(b"utf-16") else found[1].decode("ascii")
+    return (
+        None
+        if found is None or found[1].lower().startswith(b"utf-16")
+        else found[1].decode("ascii")
+    )
 
 
 def _declared_language(tree: HtmlElement) -> str | None:
@@ -73,7 +87,8 @@ def _declared_language(tree: HtmlElement) -> str | None:
         tree.xpath("string(//meta[translate(@http-equiv,'CL','cl')='content-language']/@content)"),
         tree.xpath("string(//meta[@property='og:locale']/@content)"),
     ):
-        if tag := language_tag(value or ""):
+        tag = language_tag(value or "")
+        if tag:
             return tag
     return None
 

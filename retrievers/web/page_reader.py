@@ -46,7 +46,8 @@ def _codec_of_label(label: str) -> str | None:
 
     `idna`, `unicode_escape` and their like are Python codecs too, and slow or strange: None.
     """
-    if found := webencodings.lookup(label):
+    found = webencodings.lookup(label)
+    if found:
         return _codec_of_encoding(found)
     try:
         name = codecs.lookup(label).name
@@ -61,7 +62,9 @@ def _codec_of_encoding(encoding: webencodings.Encoding) -> str | None:
 
 @cache
 def _web_codecs() -> frozenset[str | None]:
-    return frozenset(_codec_of_encoding(webencodings.lookup(name)) for name in set(webencodings.LABELS.values()))
+    return frozenset(
+        _codec_of_encoding(webencodings.lookup(name)) for name in set(webencodings.LABELS.values())
+    )
 
 
 MAX_CHARACTERS = 1_000_000
@@ -75,14 +78,18 @@ class PageText:
     text: str
     language: str | None = None  # as the page declares it (BCP 47), never guessed
     date: str | None = None  # of publication, YYYY-MM-DD, as the page declares it
-    truncated: bool = False  # more was there than the limits on characters, PDF pages or seconds let through
+    truncated: bool = (
+        False  # more was there than the limits on characters, PDF pages or seconds let through
+    )
 
 
 class PageUnreadable(TribunalError):
     """A page that gave no text; `reason` is for machines, `str()` is one line."""
 
     def __init__(
-        self, reason: Literal["timeout", "crashed", "broken", "encrypted", "no_text", "content_type"], why: str
+        self,
+        reason: Literal["timeout", "crashed", "broken", "encrypted", "no_text", "content_type"],
+        why: str,
     ) -> None:
         """Make the error from a reason and an explanation."""
         super().__init__(why)
@@ -101,7 +108,9 @@ class PageReader:
     A process takes about a second to start; `workers.warm_up` does it ahead, and `workers.close` ends them all.
     """
 
-    def __init__(self, processes: int = 2, *, seconds: float = 20.0, memory: int = 2 * 2**30) -> None:
+    def __init__(
+        self, processes: int = 2, *, seconds: float = 20.0, memory: int = 2 * 2**30
+    ) -> None:
         """Make a reader; its processes start when they are needed.
 
         Args:
@@ -116,7 +125,9 @@ class PageReader:
             memory=memory,
         )
 
-    async def read_page(self, body: bytes, content_type: str, charset: str | None = None) -> PageText:
+    async def read_page(
+        self, body: bytes, content_type: str, charset: str | None = None
+    ) -> PageText:
         """Return the text of a page: decompressed bytes of a media type (HTML, XHTML, PDF, plain text).
 
         A byte order mark beats the charset that the server declared.
@@ -155,7 +166,9 @@ class Window:
 _WORD = re.compile(r"\s{0,200}\S{1,200}|\s{1,200}")
 
 
-def cut_windows(text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE) -> list[Window]:
+def cut_windows(
+    text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE
+) -> list[Window]:
     """Cut a text into windows that overlap. A million characters take a second; `cut_windows_in_thread` frees the loop.
 
     A window has at most `size` tokens, but for a single word that is larger, and repeats at most `overlap` of the one
@@ -165,21 +178,29 @@ def cut_windows(text: str, size: int, overlap: int, counter: TokenCounter = ESTI
         BadInput: the size is under 1, or the overlap isn't smaller than it.
     """
     if size < 1 or not 0 <= overlap < size:
-        raise BadInput(f"window: size {size} and overlap {overlap}: the size is at least 1, the overlap smaller")
-    words = [(match.start(), match.end(), counter.count(match[0])) for match in _WORD.finditer(text)]
+        raise BadInput(
+            f"window: size {size} and overlap {overlap}: the size is at least 1, the overlap smaller"
+        )
+    words = [
+        (match.start(), match.end(), counter.count(match[0])) for match in _WORD.finditer(text)
+    ]
     windows: list[Window] = []
     first = 0
     while first < len(words):
-        last, total = first, 0.0
+        last = first
+        total = 0.0
         while last < len(words) and (last == first or total + words[last][2] <= size):
             total += words[last][2]
             last += 1
-        start, end = words[first][0], words[last - 1][1]
+        start = words[first][0]
+        end = words[last - 1][1]
         windows.append(Window(len(windows), start, end, text[start:end], math.ceil(total)))
         if last == len(words):
             break
         # What is repeated must leave room for the word that comes next, or the next window would end where this did.
-        back, repeated, room = last, 0.0, min(overlap, size - words[last][2])
+        back = last
+        repeated = 0.0
+        room = min(overlap, size - words[last][2])
         while back - 1 > first and repeated + words[back - 1][2] <= room:
             back -= 1
             repeated += words[back][2]
@@ -187,7 +208,9 @@ def cut_windows(text: str, size: int, overlap: int, counter: TokenCounter = ESTI
     return windows
 
 
-async def cut_windows_in_thread(text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE) -> list[Window]:
+async def cut_windows_in_thread(
+    text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE
+) -> list[Window]:
     """Cut a text as `cut_windows` does, on a thread."""
     return await asyncio.to_thread(cut_windows, text, size, overlap, counter)
 
@@ -208,7 +231,10 @@ def find_passage(text: str, passage: str) -> tuple[int, int] | None:
     first = None
     for match in re.finditer(pattern, text):
         first = first or match.span()
-        if not any(0 < at < len(text) and is_mark(text[at]) and not text[at - 1].isspace() for at in match.span()):
+        if not any(
+            0 < at < len(text) and is_mark(text[at]) and not text[at - 1].isspace()
+            for at in match.span()
+        ):
             return match.span()
     return first
 

@@ -32,9 +32,13 @@ _EXCERPT = 200  # characters
 @router.get("/appeals")
 async def list_appeals(visit: AnyVisit) -> Response:
     """Show the open appeals, first those whose new run has finished; or the decided ones."""
-    appeals, decided, rows = visit.replica.appeals, visit.parameter("of") == "decided", []
+    appeals = visit.replica.appeals
+    decided = visit.parameter("of") == "decided"
+    rows = []
     if decided:
-        rows = await appeals.search({"status": "decided"}, before=visit.parameter("before") or None, limit=PAGE)
+        rows = await appeals.search(
+            {"status": "decided"}, before=visit.parameter("before") or None, limit=PAGE
+        )
     else:
         for status in ("tried", "waiting", "trying"):
             found = await appeals.search({"status": status}, limit=PAGE)
@@ -73,7 +77,10 @@ async def show_appeal(appeal_id: RowId, visit: AnyVisit) -> Response:
 @router.post("/appeals/{appeal_id}")
 async def act_on_appeal(appeal_id: RowId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
-    replica, appeals, person, who = visit.replica, visit.replica.appeals, visit.person, visit.who
+    replica = visit.replica
+    appeals = visit.replica.appeals
+    person = visit.person
+    who = visit.who
     action = visit.form.get("action", "")
     try:
         visit.check_lengths()
@@ -108,11 +115,17 @@ async def appeal_image(appeal_id: RowId, visit: AnyVisit) -> Response:
 async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -> Response:
     appeals = visit.replica.appeals
     row = await appeals.find(appeal_id)
-    case, trial = await appeals.case_of(row), await appeals.trial(row)
+    case = await appeals.case_of(row)
+    trial = await appeals.trial(row)
     is_there = case["erased"] is None and case["record"]
     record = Record.model_validate(case["record"]) if is_there else None
-    tried = Record.model_validate(trial["record"]) if trial and trial["record"] and trial["status"] == "done" else None
-    policy, trouble = None, ""
+    tried = (
+        Record.model_validate(trial["record"])
+        if trial and trial["record"] and trial["status"] == "done"
+        else None
+    )
+    policy = None
+    trouble = ""
     if record is not None:
         try:
             policy = await policy_of_case(visit.replica.store, case)
@@ -138,14 +151,25 @@ def _had_part(visit: DeskVisit, record: Record) -> bool:
     return any(may_be_same_person(visit.person, each) for each in deciders(record))
 
 
-def _draw_case(visit: DeskVisit, row: JSON, record: Record, case: JSON, policy_text: str | None, prefix: str) -> Markup:
+def _draw_case(
+    visit: DeskVisit, row: JSON, record: Record, case: JSON, policy_text: str | None, prefix: str
+) -> Markup:
     """Return a case, or the new run of an appeal, drawn as a part of the page."""
     post = case["post"] or {}
     image = visit.desk_address(f"/appeals/{row['id']}/image") if post.get("image") else None
-    made: JSON = {"post": post, "image": image, "case": case["id"], "decided_at": format_date(case["finished"])}
+    made: JSON = {
+        "post": post,
+        "image": image,
+        "case": case["id"],
+        "decided_at": format_date(case["finished"]),
+    }
     try:
-        return draw_fragment(view_for_moderators(record, policy_text=policy_text, **made), prefix=prefix)
-    except BadInput:  # the text is of another policy; without it the page says less, and nothing wrong
+        return draw_fragment(
+            view_for_moderators(record, policy_text=policy_text, **made), prefix=prefix
+        )
+    except (
+        BadInput
+    ):  # the text is of another policy; without it the page says less, and nothing wrong
         return draw_fragment(view_for_moderators(record, **made), prefix=prefix)
 
 
@@ -158,13 +182,16 @@ async def show_reopen_form(case_id: CaseId, visit: LeadVisit) -> Response:
 @router.post("/cases/{case_id}/reopen")
 async def reopen_case(case_id: CaseId, visit: LeadVisit) -> Response:
     """Open a decision again; another person decides."""
-    reason, context = visit.text("reason"), visit.text("context")
+    reason = visit.text("reason")
+    context = visit.text("context")
     try:
         visit.check_lengths()
         if not reason:
             raise Problem("bad_input", "reason: is empty; say why the case is reopened")
         new = NewAppeal(kind="reopened", appellant=visit.person, reason=reason, context=context)
-        row, _ = await visit.replica.appeals.open_appeal(case_id, new, visit.session.who.key_id, visit.who)
+        row, _ = await visit.replica.appeals.open_appeal(
+            case_id, new, visit.session.who.key_id, visit.who
+        )
     except (Problem, BadInput) as error:
         return await _render_reopen_form(visit, case_id, FormResult.from_error(error, visit.form))
     return visit.go(f"/appeals/{row['id']}?said=reopen")
@@ -188,7 +215,13 @@ async def list_opinions(visit: ReviewerVisit) -> Response:
     rows = await opinions.search("waiting", limit=PAGE, besides=visit.person)
     differ = await opinions.search("disagreed", limit=PAGE) if visit.leads else []
     await _describe_rows(visit, [*rows, *differ])
-    return visit.page("opinions.html.jinja", title="Second opinions", here="/second-opinions", rows=rows, differ=differ)
+    return visit.page(
+        "opinions.html.jinja",
+        title="Second opinions",
+        here="/second-opinions",
+        rows=rows,
+        differ=differ,
+    )
 
 
 @router.get("/second-opinions/{opinion_id}")
@@ -200,8 +233,11 @@ async def show_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
 @router.post("/second-opinions/{opinion_id}")
 async def act_on_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
     """Do what the button says. Where that can't be done the page says why, and has what was typed."""
-    opinions, person, who = visit.replica.second_opinions, visit.person, visit.who
-    undo_seconds, lease = visit.replica.options.desk_undo, visit.replica.options.desk_lease
+    opinions = visit.replica.second_opinions
+    person = visit.person
+    who = visit.who
+    undo_seconds = visit.replica.options.desk_undo
+    lease = visit.replica.options.desk_lease
     action, note, category = (visit.text(name) for name in ("action", "note", "category"))
     try:
         visit.check_lengths()
@@ -215,13 +251,23 @@ async def act_on_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
                 if not category:
                     raise Problem("bad_input", "category: choose a category")
                 clauses = clause_list(visit.text("clauses"))
-                await opinions.give(opinion_id, person, category, note, who, clauses=clauses, undo_seconds=undo_seconds)
+                await opinions.give(
+                    opinion_id,
+                    person,
+                    category,
+                    note,
+                    who,
+                    clauses=clauses,
+                    undo_seconds=undo_seconds,
+                )
             case "keep" | "reopen" if visit.leads:
                 if action == "reopen" and not note:
                     raise Problem("bad_input", "note: say why the case is reopened")
                 reason = note if action == "reopen" else None
                 key_id = visit.session.who.key_id
-                await opinions.settle(opinion_id, person, reason, key_id, who, undo_seconds=undo_seconds)
+                await opinions.settle(
+                    opinion_id, person, reason, key_id, who, undo_seconds=undo_seconds
+                )
             case "undo":
                 await opinions.undo(opinion_id, person, lease, who)
                 return visit.go(f"/second-opinions/{opinion_id}?said=undo")

@@ -26,7 +26,14 @@ from tribunal.prompts.policy import Policy
 from tribunal.review.claims import policy_of_case
 from tribunal.schema import JSON, Cue, Frozen, Scheme
 from tribunal.service.desk.pages import parse_days
-from tribunal.service.desk.visits import AnyVisit, Cookies, DeskVisit, OverseerVisit, ReviewerVisit, name_post
+from tribunal.service.desk.visits import (
+    AnyVisit,
+    Cookies,
+    DeskVisit,
+    OverseerVisit,
+    ReviewerVisit,
+    name_post,
+)
 from tribunal.service.replica import case_queries
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.case_queries import PAGE, VERDICT_FILTERS, QueueFilter, model_category
@@ -56,14 +63,18 @@ def filters_from_query(visit: DeskVisit) -> QueueFilter:
 
 def query_string(wanted: QueueFilter, **more: object) -> str:
     """Return the filters as a part of an address, with its question mark."""
-    fields = {**wanted.model_dump(exclude_defaults=True), **{name: value for name, value in more.items() if value}}
+    fields = {
+        **wanted.model_dump(exclude_defaults=True),
+        **{name: value for name, value in more.items() if value},
+    }
     return f"?{urlencode(fields)}" if fields else ""
 
 
 @router.get("/queue")
 async def show_queue(visit: AnyVisit) -> Response:
     """Return how many wait, and a page of them."""
-    store, wanted = visit.replica.store, filters_from_query(visit)
+    store = visit.replica.store
+    wanted = filters_from_query(visit)
     blind = visit.hides_verdicts
     there = await case_queries.count_queue(store, wanted, visit.person, blind=blind)
     pages = max(1, math.ceil(there.lines / PAGE))
@@ -91,12 +102,15 @@ async def take_next_case(visit: ReviewerVisit) -> Response:
 @router.post("/together")
 async def open_together(visit: ReviewerVisit) -> Response:
     """Claim the first of the cases that were ticked, and go to its page, where the others are ticked beside it."""
-    wanted, reviews = filters_from_query(visit), visit.replica.reviews
+    wanted = filters_from_query(visit)
+    reviews = visit.replica.reviews
     picked = [name.removeprefix("pick.") for name in visit.form if name.startswith("pick.")]
     if not picked:
         raise Problem("bad_input", "pick: tick one or more cases first")
     first, *others = picked
-    await reviews.claim(first, visit.person, visit.replica.options.desk_lease, visit.who, leads=visit.leads)
+    await reviews.claim(
+        first, visit.person, visit.replica.options.desk_lease, visit.who, leads=visit.leads
+    )
     return visit.go(f"/cases/{first}{query_string(wanted, also=','.join(others))}")
 
 
@@ -110,8 +124,11 @@ async def go_to_next_case(visit: DeskVisit, wanted: QueueFilter, **done: object)
             `about` the post's name; `category_now` what it was changed to; `others` how many were decided with it, and
             `left_out` which were not; `undo` which can be undone `until` then.
     """
-    reviews, lease = visit.replica.reviews, visit.replica.options.desk_lease
-    for case_id in await case_queries.next_cases(visit.replica.store, wanted, visit.person, leads=visit.leads):
+    reviews = visit.replica.reviews
+    lease = visit.replica.options.desk_lease
+    for case_id in await case_queries.next_cases(
+        visit.replica.store, wanted, visit.person, leads=visit.leads
+    ):
         try:
             await reviews.claim(case_id, visit.person, lease, visit.who, leads=visit.leads)
         except Problem as problem:
@@ -158,16 +175,24 @@ async def search_cases(visit: AnyVisit) -> Response:
     """Show the form and a page of results; with an empty form, the newest cases."""
     given = {name: visit.parameter(name, 1000) for name in _SEARCH_FIELDS}
     filled: dict[str, Any] = {name: value for name, value in given.items() if value}
-    before, rows, wrong, status = visit.parameter("before") or None, [], None, 200
+    before = visit.parameter("before") or None
+    rows = []
+    wrong = None
+    status = 200
     try:
         if given["outcome"] and given["outcome"] not in OUTCOMES:
             raise Problem("bad_input", f"outcome: unknown; it is one of {', '.join(OUTCOMES)}")
         query = CaseFilter.model_validate(filled | parse_days(given))
         rows = await case_queries.search_cases(
-            visit.replica.store, query, reviewed=not visit.sees_all, before=before, blind=visit.hides_verdicts
+            visit.replica.store,
+            query,
+            reviewed=not visit.sees_all,
+            before=before,
+            blind=visit.hides_verdicts,
         )
     except Problem as problem:
-        wrong, status = problem.message, problem.status
+        wrong = problem.message
+        status = problem.status
     older = urlencode({**filled, "before": rows[-1]["id"]}) if len(rows) == PAGE else None
     return visit.page(
         "search.html.jinja", status, title="Search", here="/search", given=given, rows=rows, wrong=wrong,
@@ -181,13 +206,15 @@ _MOST_DAYS = 400  # of a picture
 @router.get("/board")
 async def show_board(visit: OverseerVisit) -> Response:
     """Show the figures of a time: the last 30 days, or from one day to another."""
-    wrong, status = None, 200
+    wrong = None
+    status = 200
     try:
         times = parse_days({name: visit.parameter(name) for name in ("since", "until")})
         # Not validated: the board takes any day that there is.
         span, _ = FigureTimes.model_construct(None, **times).spans()
     except Problem as problem:
-        wrong, status = problem.message, problem.status
+        wrong = problem.message
+        status = problem.status
         span, _ = FigureTimes().spans()
     figures = await count_figures(visit.replica.store, span)
     return visit.page(
@@ -206,7 +233,10 @@ def _fill_days(days: list[DayFigures], span: TimeSpan) -> list[DayFigures]:
         return days[-_MOST_DAYS:]
     by_name = {day.day: day for day in days}
     numbers = range(int(span.since // DAY), int((span.until - 1) // DAY) + 1)
-    return [by_name.get(day) or DayFigures(day=day) for day in (_day_of(number * DAY) for number in numbers)]
+    return [
+        by_name.get(day) or DayFigures(day=day)
+        for day in (_day_of(number * DAY) for number in numbers)
+    ]
 
 
 # Decisions at the desk: submitted of a case, and undone in the first seconds, before anything comes of them
@@ -223,12 +253,16 @@ class CategoryChoice(Frozen):
     reasons: tuple[str, ...] = ()
 
 
-def list_choices(names: Sequence[str], policy: Policy | None, scheme: Scheme) -> list[CategoryChoice]:
+def list_choices(
+    names: Sequence[str], policy: Policy | None, scheme: Scheme
+) -> list[CategoryChoice]:
     """Return the categories of these names; without a policy, or where it lacks one, the name alone."""
     if policy is None:
         return [CategoryChoice(name=name) for name in names]
     known = {
-        each.name: CategoryChoice(name=each.name, meaning=each.meaning, reasons=policy.reasons_for(each))
+        each.name: CategoryChoice(
+            name=each.name, meaning=each.meaning, reasons=policy.reasons_for(each)
+        )
         for each in policy.categories(scheme)
     }
     return [known.get(name, CategoryChoice(name=name)) for name in names or known]
@@ -258,7 +292,8 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     Raises:
         Problem, BadInput: as `Reviews.decide`, or something is missing in the form.
     """
-    decision, replica = read_decision(visit, action), visit.replica
+    decision = read_decision(visit, action)
+    replica = visit.replica
     undo_seconds = replica.options.desk_undo
     before = await replica.case_store.case(case_id)
     answers = visit.form.get("answers") or None
@@ -272,7 +307,9 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     decided = [each for each in together if each not in left_out] or [case_id]
     if again and (note := visit.text("note")):  # it isn't part of what is asked, and not to be lost
         await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
-    elif not again and not undo_seconds:  # which asks no model, so that it has nearly always come to its end then
+    elif (
+        not again and not undo_seconds
+    ):  # which asks no model, so that it has nearly always come to its end then
         await opened.outcome(_SOON)
     if decision.get("category") == model_category(before):
         action = "accept"
@@ -282,11 +319,17 @@ async def submit_decision(visit: DeskVisit, case_id: str, action: str) -> Respon
     if blind:
         done |= {"said": "blind", "court": model_category(before) or ""}
     if others:
-        done |= {"others": len(decided) - 1, "left_out": "\n".join(list(left_out.values())[:_MOST_NAMED])}
+        done |= {
+            "others": len(decided) - 1,
+            "left_out": "\n".join(list(left_out.values())[:_MOST_NAMED]),
+        }
     if undo_seconds:
         done |= {"undo": ",".join(decided), "until": round(database_now() + undo_seconds)}
-    wanted, most = filters_from_query(visit), replica.options.desk_break
-    hard_case = bool((before["post"] or {}).get("image")) or await _decides_hate(visit, before, decision)
+    wanted = filters_from_query(visit)
+    most = replica.options.desk_break
+    hard_case = bool((before["post"] or {}).get("image")) or await _decides_hate(
+        visit, before, decision
+    )
     hard = await visit.sessions.count_hard_case(visit.session, hard=hard_case)
     if most and hard >= most:
         return visit.go(f"/break{query_string(wanted, **done)}")
@@ -307,9 +350,15 @@ async def _decides_hate(visit: DeskVisit, row: JSON, decision: JSON) -> bool:
 
 def _read_others(visit: DeskVisit, case_id: str) -> dict[str, str]:
     """Return the cases that are to be decided together with this one, each with the question that was before them."""
-    ticked = {name.removeprefix("also."): value for name, value in visit.form.items() if name.startswith("also.")}
+    ticked = {
+        name.removeprefix("also."): value
+        for name, value in visit.form.items()
+        if name.startswith("also.")
+    }
     if len(ticked) > MOST_TOGETHER:
-        raise Problem("bad_input", f"also: {len(ticked)} cases are ticked; tick at most {MOST_TOGETHER}")
+        raise Problem(
+            "bad_input", f"also: {len(ticked)} cases are ticked; tick at most {MOST_TOGETHER}"
+        )
     return {each: question for each, question in ticked.items() if each != case_id}
 
 
@@ -325,11 +374,19 @@ async def decides_blind(visit: DeskVisit, case_id: str) -> bool:
     )
     names = names_of_person(visit.person)
     undone = [audit_log.readable(dict(row))["details"] or {} for row in rows]
-    return not any(each.get("reviewer") in names and each.get("action") != "escalate" for each in undone)
+    return not any(
+        each.get("reviewer") in names and each.get("action") != "escalate" for each in undone
+    )
 
 
 async def _decide_one(
-    visit: DeskVisit, row: JSON, decision: JSON, question: str | None, together: Sequence[str], *, blind: bool
+    visit: DeskVisit,
+    row: JSON,
+    decision: JSON,
+    question: str | None,
+    together: Sequence[str],
+    *,
+    blind: bool,
 ) -> OpenCase:
     """Decide a case. Whoever chooses the model's category has accepted its verdict."""
     court = model_category(row)
@@ -345,14 +402,19 @@ async def _decide_one(
 
 
 async def _decide_others(
-    visit: DeskVisit, first: JSON, decision: JSON, others: Mapping[str, str], together: Sequence[str]
+    visit: DeskVisit,
+    first: JSON,
+    decision: JSON,
+    others: Mapping[str, str],
+    together: Sequence[str],
 ) -> dict[str, str]:
     """Decide the cases that were ticked beside the first one in the same way.
 
     Returns:
         those that could not be, by id: each with its reason, a name of `LEFT_OUT`, and the platform's id of its post.
     """
-    cases, left_out = visit.replica.case_store, dict[str, str]()
+    cases = visit.replica.case_store
+    left_out = dict[str, str]()
     for case_id, question in others.items():
         try:
             row = await cases.case(case_id)
@@ -367,7 +429,10 @@ async def _decide_others(
         except BadInput:
             why = "category"
         except Problem:  # it has changed since it was read
-            why = _find_obstacle(visit, await cases.case(case_id), first, decision, question) or "changed"
+            why = (
+                _find_obstacle(visit, await cases.case(case_id), first, decision, question)
+                or "changed"
+            )
         if why:
             left_out[case_id] = f"{why}:{name_post(row)}"
     return left_out
@@ -391,10 +456,18 @@ def _find_obstacle(visit: DeskVisit, row: JSON, first: JSON, decision: JSON, que
 @router.post("/undo")
 async def undo_decisions(visit: ReviewerVisit) -> Response:
     """Take back what this person has just decided; each case waits for them again, as if nothing had been said."""
-    wanted, reviews, lease = filters_from_query(visit), visit.replica.reviews, visit.replica.options.desk_lease
+    wanted = filters_from_query(visit)
+    reviews = visit.replica.reviews
+    lease = visit.replica.options.desk_lease
     case_ids = visit.text("cases").split(",")
     for case_id in case_ids:
-        await reviews.undo(case_id, visit.person, lease, visit.who, escalated_within=visit.replica.options.desk_undo)
+        await reviews.undo(
+            case_id,
+            visit.person,
+            lease,
+            visit.who,
+            escalated_within=visit.replica.options.desk_undo,
+        )
     about: Any = len(case_ids)
     if len(case_ids) == 1:
         about = name_post(await visit.replica.case_store.case(case_ids[0]))

@@ -42,7 +42,10 @@ CaseId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
 _FIELDS = ("category", "note", "question", "clauses")
 _EDGE = 1600  # pixels of an image's longest side
 # A picture is looked at by itself: nothing in it may do anything.
-_OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
+_OF_AN_IMAGE = {
+    **HEADERS,
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
+}
 _PRACTICE_NOTICE = "Practice rules, no real model: don't rely on them."
 _MOST_ACTIVITY = 500  # entries
 _TITLE_CHARACTERS = 60
@@ -94,8 +97,11 @@ async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
 async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     """Do what the button says. If that can't be done the page says why, and has what was typed."""
     row = await find_visible_case(visit, case_id)
-    action, wanted = visit.form.get("action", ""), filters_from_query(visit)
-    replica, person, who = visit.replica, visit.person, visit.who
+    action = visit.form.get("action", "")
+    wanted = filters_from_query(visit)
+    replica = visit.replica
+    person = visit.person
+    who = visit.who
     try:
         visit.check_lengths()
         match action:
@@ -105,14 +111,18 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
             case "accept" | "change" | "ask" | "retry":
                 return await submit_decision(visit, case_id, action)
             case "claim":
-                await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
+                await replica.reviews.claim(
+                    case_id, person, replica.options.desk_lease, who, leads=visit.leads
+                )
             case "release":
                 await replica.reviews.release(case_id, person, who, lead=visit.leads)
             case "skip":
                 await replica.reviews.skip(case_id, person, who)
             case "escalate":
                 if not visit.text("note"):
-                    raise Problem("bad_input", "not escalated yet: write a note that tells the leads why")
+                    raise Problem(
+                        "bad_input", "not escalated yet: write a note that tells the leads why"
+                    )
                 await replica.reviews.escalate(
                     case_id, person, visit.text("note"), who, undo_seconds=replica.options.desk_undo
                 )
@@ -131,7 +141,9 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
     typed = {name: visit.form.get(name, "") for name in _FIELDS}
     if action == "note":
         typed["note"] = ""
-    if any(each.strip() for each in typed.values()):  # nothing of it may be lost by going there anew
+    if any(
+        each.strip() for each in typed.values()
+    ):  # nothing of it may be lost by going there anew
         result = FormResult(said="Done. What you typed is still below.", typed=typed)
         return await _render_case(visit, case_id, result)
     return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=name_post(row))}")
@@ -165,7 +177,8 @@ def _stored_image(row: JSON) -> str | None:
 
     It isn't fetched again: that would tell the other side that somebody looks, and might bring another one.
     """
-    ref, sha = (row["post"] or {}).get("image"), (row["record"] or {}).get("image_sha256")
+    ref = (row["post"] or {}).get("image")
+    sha = (row["record"] or {}).get("image_sha256")
     if not ref or ref.startswith("data:"):
         return ref or None
     file = stored_file(sha) if sha else None
@@ -177,16 +190,28 @@ async def find_visible_case(visit: DeskVisit, case_id: str) -> JSON:
     row = await visit.replica.case_store.case(case_id)
     reviewed = row["question"] is not None or row["reviewer"] is not None
     if not reviewed and not visit.sees_all:
-        raise Problem("not_found", f"case: {case_id[:80]}: no case under review or decided by a reviewer has this id")
+        raise Problem(
+            "not_found",
+            f"case: {case_id[:80]}: no case under review or decided by a reviewer has this id",
+        )
     return row
 
 
 async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Response:
-    row, store = await find_visible_case(visit, case_id), visit.replica.store
-    record = Record.model_validate(row["record"]) if row["record"] and "cancelled" not in row["record"] else None
+    row = await find_visible_case(visit, case_id)
+    store = visit.replica.store
+    record = (
+        Record.model_validate(row["record"])
+        if row["record"] and "cancelled" not in row["record"]
+        else None
+    )
     claimed, mine = visit.claim_of(row)
     status = case_status(row, reviewer=visit.person, appeals=await _open_appeals(visit, case_id))
-    written = [_view_note(each) for each in await notes.list_notes(store, case_id) if each["kind"] != "skipped"]
+    written = [
+        _view_note(each)
+        for each in await notes.list_notes(store, case_id)
+        if each["kind"] != "skipped"
+    ]
     activity = [
         _view_activity(audit_log.readable(each))
         for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
@@ -194,7 +219,11 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     # While another person may still undo their decision, the case may come to wait for this one.
     may_wait = status.open or undo_seconds_left(row) > undo_seconds_left(row, visit.person)
     blind = may_wait and await decides_blind(visit, case_id)
-    policy, rule, view, trouble, policy_text = None, None, None, "", None
+    policy = None
+    rule = None
+    view = None
+    trouble = ""
+    policy_text = None
     verdict = (record.review.court if record and record.review else None) or row
     if record is not None:
         try:
@@ -203,9 +232,14 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             in_question = "" if blind else row["category"] or verdict.get("category") or ""
             rule = policy and rule_of_policy(policy, record.scheme, in_question)
         except BadInput as error:
-            policy_text, trouble = None, str(error)
+            policy_text = None
+            trouble = str(error)
         # Cues tell what the model looked at.
-        seen = record.model_copy(update={"cues": (), "transcript": (), "evidence": ()}) if blind else record
+        seen = (
+            record.model_copy(update={"cues": (), "transcript": (), "evidence": ()})
+            if blind
+            else record
+        )
         view = view_for_moderators(
             seen, post=row["post"], policy_text=policy_text, case=case_id,
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
@@ -214,7 +248,8 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             decided_at=None if status.open else format_date(row["finished"]), answered_by=status.decided_by,
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
-    picked, copies = visit.picked_cases(), list[NearCopy]()
+    picked = visit.picked_cases()
+    copies = list[NearCopy]()
     if status.open and visit.decides:
         copies = await visit.replica.near_copies.find(case_id, picked)
     sha = row["author_sha"]
@@ -289,7 +324,11 @@ def _view_note(row: JSON) -> CaseNote:
 
 def _view_activity(row: JSON) -> ActivityEntry:
     details = row["details"] or {}
-    who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
+    who = (
+        "the service"
+        if row["who"] == "replica"
+        else details.get("reviewer") or row["name"] or row["who"]
+    )
     did = str(_ACTIONS.get(row["kind"], row["kind"]))
     if row["kind"] == "case.undone" and details.get("action") == "escalate":
         did = "undid the escalation"
@@ -297,7 +336,8 @@ def _view_activity(row: JSON) -> ActivityEntry:
         who, did = "Received", f"{_RECEIVED[row['kind']]}(key: {who})"
     shown = []
     for name in _SHOWN_DETAILS:
-        if (value := details.get(name)) is not None:
+        value = details.get(name)
+        if value is not None:
             words = f"(hash {value[:12]})" if name.endswith("_sha") else wellformed(str(value))
             words = format_date(value) if name == "until" and isinstance(value, float) else words
             shown.append(f"{name.removesuffix('_sha')}: {words}")

@@ -40,8 +40,14 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 ASSETS = ("desk.css", "desk.js", "icon.svg", "try.css", "try.js")
-_KEPT_LONG = {"Cache-Control": "public, max-age=31536000, immutable"}  # of a file with its hash in its name
-_MEDIA_TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_KEPT_LONG = {
+    "Cache-Control": "public, max-age=31536000, immutable"
+}  # of a file with its hash in its name
+_MEDIA_TYPES = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
 
 
 def desk_address(request: Request, path: str = "") -> str:
@@ -52,7 +58,9 @@ def desk_address(request: Request, path: str = "") -> str:
 def render_page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
     """Return a page from its template, with a `title` and whatever else the template shows."""
     variables = {"desk": desk_address(request), "visit": None, "here": "", "said": None, **context}
-    return HTMLResponse(_template_environment().get_template(template).render(variables), status, HEADERS)
+    return HTMLResponse(
+        _template_environment().get_template(template).render(variables), status, HEADERS
+    )
 
 
 def redirect_to(request: Request, path: str) -> RedirectResponse:
@@ -60,9 +68,13 @@ def redirect_to(request: Request, path: str) -> RedirectResponse:
     return RedirectResponse(desk_address(request, path), 303, HEADERS)
 
 
-def render_problem(request: Request, problem: Problem, typed: Mapping[str, str] | None = None) -> Response:
+def render_problem(
+    request: Request, problem: Problem, typed: Mapping[str, str] | None = None
+) -> Response:
     """Return a page that says what went wrong, with what somebody had typed."""
-    page = render_page(request, "problem.html.jinja", problem.status, title="", problem=problem, typed=typed or {})
+    page = render_page(
+        request, "problem.html.jinja", problem.status, title="", problem=problem, typed=typed or {}
+    )
     if problem.retry_after is not None:
         page.headers["Retry-After"] = str(problem.retry_after)
     return page
@@ -75,7 +87,9 @@ async def serve_asset(name: str) -> Response:
     plain = f"{stem.partition('.')[0]}.{kind}"
     if plain not in ASSETS:
         raise Problem("not_found", "file not found")
-    return Response(_read_asset(plain), media_type=_MEDIA_TYPES[kind], headers={**HEADERS, **_KEPT_LONG})
+    return Response(
+        _read_asset(plain), media_type=_MEDIA_TYPES[kind], headers={**HEADERS, **_KEPT_LONG}
+    )
 
 
 @cache
@@ -101,11 +115,16 @@ async def answer_unknown_page(rest: str) -> Response:
 @cache
 def _template_environment() -> Environment:
     environment = make_template_environment(
-        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), visible_value
+        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"),
+        visible_value,
     )
     environment.filters["readable"] = _readable_name
     environment.filters |= {"when": format_time, "duration": format_duration, "reason": read_reason}
-    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": _asset_name}
+    environment.globals |= {
+        "count_noun": count_noun,
+        "time_left": format_time_left,
+        "asset": _asset_name,
+    }
     return environment
 
 
@@ -126,6 +145,8 @@ def parse_days(given: Mapping[str, str]) -> dict[str, float]:
             try:
                 day = datetime.strptime(given[name], "%Y-%m-%d").replace(tzinfo=UTC)
             except ValueError:
-                raise Problem("bad_input", f"{name}: {given[name][:40]}: is no date; write it as 2026-11-22") from None
+                raise Problem(
+                    "bad_input", f"{name}: {given[name][:40]}: is no date; write it as 2026-11-22"
+                ) from None
             times[name] = day.timestamp() + days * 86_400
     return times

@@ -51,11 +51,13 @@ class DeskSessionStore:
 
     def __init__(self, store: Store, options: ServiceOptions) -> None:
         """Keep the store and the options."""
-        self._store, self._options = store, options
+        self._store = store
+        self._options = options
 
     async def begin_session(self, who: Caller, named: str | None) -> str:
         """Sign somebody in, who says that they are `named`; return what their browser holds from then on."""
-        token, now = secrets.token_urlsafe(32), database_now()
+        token = secrets.token_urlsafe(32)
+        now = database_now()
         row: JSON = {
             "id": hash_token(token), "key_id": who.key_id or None, "proxied": who.name if who.proxied else None,
             "named": named, "created": now, "seen": now, "hard": 0,
@@ -64,7 +66,9 @@ class DeskSessionStore:
         async with self._store.transaction() as connection:
             await connection.execute(delete(desk_sessions).where(long_gone))
             await connection.execute(desk_sessions.insert().values(**row))
-            entry = LogEntry(kind="desk.signed_in", subject=row["id"][:16], details={"named": named})
+            entry = LogEntry(
+                kind="desk.signed_in", subject=row["id"][:16], details={"named": named}
+            )
             await append(connection, who.audit_actor, entry)
         return token
 
@@ -88,13 +92,16 @@ class DeskSessionStore:
             row = await first_row(connection, select(desk_sessions).where(where))
             if row is None:
                 return None
-            over, idle = now - row["created"] > 3600 * self._options.desk_hours, now - row["seen"]
+            over = now - row["created"] > 3600 * self._options.desk_hours
+            idle = now - row["seen"]
             if over or idle > 60 * self._options.desk_idle:
                 await connection.execute(delete(desk_sessions).where(where))
                 return None
             hard = 0 if idle > _REST else row["hard"]
             if idle > _NOTED:
-                await connection.execute(update(desk_sessions).where(where).values(seen=now, hard=hard))
+                await connection.execute(
+                    update(desk_sessions).where(where).values(seen=now, hard=hard)
+                )
         if row["proxied"] is not None or proxied is not None:
             who = proxied if proxied is not None and proxied.name == row["proxied"] else None
         else:
@@ -132,7 +139,11 @@ class DeskSessionStore:
             await connection.execute(delete(desk_tries).where(desk_tries.c.minute < minute - 10))
         if tried > MOST_TRIES:
             left = 61 - int(database_now() % 60)
-            raise Problem("too_many", f"over {MOST_TRIES} keys a minute were tried from there", retry_after=left)
+            raise Problem(
+                "too_many",
+                f"over {MOST_TRIES} keys a minute were tried from there",
+                retry_after=left,
+            )
 
 
 def _address_bucket(address: str) -> str:

@@ -44,20 +44,31 @@ async def show_sign_in(request: Request, next: str = "") -> Response:
 async def sign_in(request: Request) -> Response:
     """Begin a session. A key is looked up as those of requests are, and then forgotten."""
     check_origin(request)
-    form, replica, cookies = await read_form(request), replica_of(request), Cookies(request)
-    came, next, named = cookies.read(_CAME), safe_next_page(form.get("next", "")), clean_name(form.get("named", ""))
+    form = await read_form(request)
+    replica = replica_of(request)
+    cookies = Cookies(request)
+    came = cookies.read(_CAME)
+    next = safe_next_page(form.get("next", ""))
+    named = clean_name(form.get("named", ""))
     sessions = DeskSessionStore(replica.store, replica.options)
     try:
-        if not came or not secrets.compare_digest(form.get("csrf", "").encode(), csrf_token(came).encode()):
+        if not came or not secrets.compare_digest(
+            form.get("csrf", "").encode(), csrf_token(came).encode()
+        ):
             raise Problem("forbidden", "This form expired. Please send it again.")
-        who = caller_from_proxy(request) or await _caller_by_key(request, sessions, form.get("key", ""))
+        who = caller_from_proxy(request) or await _caller_by_key(
+            request, sessions, form.get("key", "")
+        )
         if desk_role(who) is None:
             scopes = ", ".join(who.scopes)
-            message = f"This key has the scopes {scopes}. The desk needs review, lead, audit or admin."
+            message = (
+                f"This key has the scopes {scopes}. The desk needs review, lead, audit or admin."
+            )
             raise Problem("forbidden", message)
     except Problem as problem:
         return await _render_sign_in(request, next, problem, named)
-    if (before := await find_session(request)) is not None:
+    before = await find_session(request)
+    if before is not None:
         await sessions.end_session(before)
     token = await sessions.begin_session(who, None if who.proxied else named or None)
     answer = redirect_to(request, next)
@@ -81,24 +92,37 @@ async def _caller_by_key(request: Request, sessions: DeskSessionStore, key: str)
     Raises:
         Problem: it isn't valid, or too many weren't.
     """
-    replica, address = replica_of(request), request.client.host if request.client else "here"
+    replica = replica_of(request)
+    address = request.client.host if request.client else "here"
     if not key.strip() and await has_keys(replica.store):
         raise Problem("no_key", "Enter a key. It begins with tribunal_.")
     await sessions.count_key_attempt(address)
     try:
         who = await find_key_owner(request, key)
     except Problem:
-        raise Problem("no_key", "This key is not valid. Ask whoever runs the service for one.") from None
+        raise Problem(
+            "no_key", "This key is not valid. Ask whoever runs the service for one."
+        ) from None
     if not may_enter(request, who):
-        raise Problem("no_key", "From another machine a key is needed. Make one with: tribunal service keys add")
+        raise Problem(
+            "no_key",
+            "From another machine a key is needed. Make one with: tribunal service keys add",
+        )
     await sessions.count_key_attempt(address, -1)
     return who
 
 
-async def _render_sign_in(request: Request, next: str, problem: Problem | None = None, named: str = "") -> Response:
-    cookies, proxied = Cookies(request), caller_from_proxy(request)
+async def _render_sign_in(
+    request: Request, next: str, problem: Problem | None = None, named: str = ""
+) -> Response:
+    cookies = Cookies(request)
+    proxied = caller_from_proxy(request)
     came = cookies.read(_CAME) or secrets.token_urlsafe(32)
-    free = proxied is None and not await has_keys(replica_of(request).store) and may_enter(request, OPERATOR)
+    free = (
+        proxied is None
+        and not await has_keys(replica_of(request).store)
+        and may_enter(request, OPERATOR)
+    )
     answer = render_page(
         request, "sign_in.html.jinja", problem.status if problem else 200, title="Sign in", next=next,
         wrong=problem.message if problem else "", free=free, proxied=proxied, named=named, csrf=csrf_token(came),

@@ -31,7 +31,13 @@ from tribunal.service.desk.pages import HEADERS, render_page
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.replica import Replica
-from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, may_be_operator, replica_of
+from tribunal.service.routes.access import (
+    CurrentReplica,
+    Judge,
+    KeyFirst,
+    may_be_operator,
+    replica_of,
+)
 from tribunal.service.routes.cases import iter_trial_events
 from tribunal.service.routes.judge import JudgeRequest, make_case, read_judge_request
 from tribunal.service.routes.parameters import JSON_TYPE
@@ -41,7 +47,9 @@ from tribunal.settings.names import POLICIES, VIEWS
 router = APIRouter(route_class=KeyFirst)
 _SECURITY = "Content-Security-Policy"
 # The script asks the service, and the page shows the image that somebody chose.
-_ALLOWED = HEADERS[_SECURITY].replace("img-src 'self'", "img-src 'self' data:") + "; connect-src 'self'"
+_ALLOWED = (
+    HEADERS[_SECURITY].replace("img-src 'self'", "img-src 'self' data:") + "; connect-src 'self'"
+)
 _HOLD_SECONDS = 60.0  # for which a post waits while no model answers: somebody sits before it
 
 
@@ -80,16 +88,23 @@ async def try_post(
         raise Problem("bad_input", "keep: false: a trial that is to be seen is kept; leave it out")
     new = await make_case(body, replica)
     # A post that is tried is no moderator's work, and counts nowhere.
-    settings = {name: value for name, value in new.settings.items() if name not in ("review", "review_rule")}
+    settings = {
+        name: value for name, value in new.settings.items() if name not in ("review", "review_rule")
+    }
     new = new.model_copy(update={"settings": settings, "practice": "tried"})
-    opening = asyncio.create_task(replica.intake.open_case(new, who, deadline_s=body.deadline_s or _HOLD_SECONDS))
+    opening = asyncio.create_task(
+        replica.intake.open_case(new, who, deadline_s=body.deadline_s or _HOLD_SECONDS)
+    )
     opened = await asyncio.shield(opening)
     return EventSourceResponse(_stream_trial(replica, opened, body.text or ""))
 
 
-async def _stream_trial(replica: Replica, opened: OpenCase, text: str) -> AsyncIterator[ServerSentEvent]:
+async def _stream_trial(
+    replica: Replica, opened: OpenCase, text: str
+) -> AsyncIterator[ServerSentEvent]:
     """Yield the events of a trial with what a page needs beside them, and end the trial if nobody reads on."""
-    marks, price = _PostMarks(text), replica.prices.cost_of_call if replica.prices else None
+    marks = _PostMarks(text)
+    price = replica.prices.cost_of_call if replica.prices else None
     try:
         yield _event({"event": "case", "id": opened.id})
         async for _, event in iter_trial_events(replica.case_store, opened.id):
@@ -107,11 +122,15 @@ class _PostMarks:
 
     def __init__(self, text: str) -> None:
         """Begin with a text that nobody has quoted."""
-        self._text, self._turns, self._cues = text, dict[str, Turn](), dict[str, Cue]()
+        self._text = text
+        self._turns = dict[str, Turn]()
+        self._cues = dict[str, Cue]()
 
     def add_turn(self, event: JSON) -> bool:
         """Take the event of a turn in; return whether it brings cues."""
-        turn = Turn.model_validate({name: value for name, value in event.items() if name in Turn.model_fields})
+        turn = Turn.model_validate(
+            {name: value for name, value in event.items() if name in Turn.model_fields}
+        )
         self._turns[turn.id] = turn
         if turn.stage != "scan":
             self._cues |= {cue.id: cue for cue in turn.cues}
@@ -121,8 +140,14 @@ class _PostMarks:
         """Return the text in pieces, and the cues by the numbers that mark them."""
         marked = mark_cues(list(self._turns.values()), list(self._cues.values()), self._text)
         segments: tuple[TextSegment, ...] = cut_segments(self._text, marked) if self._text else ()
-        cues = {each.number: f"gate {each.cue.id}" if each.by_gate else each.cue.id for each in marked}
-        return {"event": "marks", "segments": [each.model_dump(mode="json") for each in segments], "cues": cues}
+        cues = {
+            each.number: f"gate {each.cue.id}" if each.by_gate else each.cue.id for each in marked
+        }
+        return {
+            "event": "marks",
+            "segments": [each.model_dump(mode="json") for each in segments],
+            "cues": cues,
+        }
 
 
 def _with_links_and_cost(event: JSON, price: PriceOfCall | None) -> JSON:
@@ -142,7 +167,9 @@ async def _end_event(replica: Replica, case_id: str, price: PriceOfCall | None) 
         view = await view_with_image(await case_from_row(replica.store, row), price, files=False)
     except BadInput as error:
         return {"event": "end", "why": str(error)}
-    told = view.model_dump(mode="json", include={"title", "tone", "first", "track", "reasons", "banners", "warnings"})
+    told = view.model_dump(
+        mode="json", include={"title", "tone", "first", "track", "reasons", "banners", "warnings"}
+    )
     segments = [each.model_dump(mode="json") for each in view.post.segments]
     return {**told, "event": "end", "segments": segments, "cost": view.cost.model_dump(mode="json")}
 

@@ -96,7 +96,11 @@ async def redirect_to_sign_in(request: Request, error: Exception) -> Response:
     """Have them sign in, and come back; what they had typed stands on the page."""
     assert isinstance(error, SignInRequired)  # noqa: S101 (what it is registered for)
     if request.method != "GET":
-        return render_problem(request, Problem("no_key", "Your session ended. Sign in and send it again."), error.typed)
+        return render_problem(
+            request,
+            Problem("no_key", "Your session ended. Sign in and send it again."),
+            error.typed,
+        )
     path = request.url.path.removeprefix(desk_address(request))
     query = f"?{request.url.query}" if request.url.query else ""
     next = f"?next={quote(path + query, safe='')}" if path not in ("", "/") else ""
@@ -135,13 +139,20 @@ class DeskVisit:
         sees_all: whether they see every case, and not only those that a person has to decide or has decided.
     """
 
-    def __init__(self, request: Request, session: DeskSession, role: Role, form: dict[str, str]) -> None:
+    def __init__(
+        self, request: Request, session: DeskSession, role: Role, form: dict[str, str]
+    ) -> None:
         """Keep who visits and what they sent."""
-        self.request, self.session, self.role, self.form = request, session, role, form
+        self.request = request
+        self.session = session
+        self.role = role
+        self.form = form
         self.replica = replica_of(request)
         self.sessions = DeskSessionStore(self.replica.store, self.replica.options)
-        self.person, self.who = session.person, session.who.audit_actor
-        self.decides, self.leads = role != "auditor", role == "lead"
+        self.person = session.person
+        self.who = session.who.audit_actor
+        self.decides = role != "auditor"
+        self.leads = role == "lead"
         self.sees_all = role != "reviewer" or session.who.may("audit")
 
     @property
@@ -175,7 +186,9 @@ class DeskVisit:
         """Check that no field of the form is too long; raise Problem if one is."""
         for name in TYPED_FIELDS:
             if len(self.form.get(name, "")) > MOST_WORDS:
-                raise Problem("bad_input", f"{name}: is over {MOST_WORDS:,} characters; make it shorter")
+                raise Problem(
+                    "bad_input", f"{name}: is over {MOST_WORDS:,} characters; make it shorter"
+                )
 
     def claim_of(self, row: Mapping[str, Any]) -> tuple[bool, bool]:
         """Return whether somebody has claimed a row now, and whether it is this person."""
@@ -187,13 +200,18 @@ class DeskVisit:
 
         As the address says it: whether it still can be is seen when it is tried.
         """
-        ids, until = self.parameter("undo", 4000), self.parameter("until")
+        ids = self.parameter("undo", 4000)
+        until = self.parameter("until")
         left = int(until) - int(database_now()) if until.isdecimal() else 0
         return (ids, left) if re.fullmatch(r"[\w,-]+", ids) and left > 0 else ("", 0)
 
     def picked_cases(self) -> list[str]:
         """Return the ids of the cases that were ticked in the queue beside this one, as the address names them."""
-        return [each for each in self.parameter("also", 4000).split(",") if re.fullmatch(r"[\w-]+", each)]
+        return [
+            each
+            for each in self.parameter("also", 4000).split(",")
+            if re.fullmatch(r"[\w-]+", each)
+        ]
 
     def case_before(self) -> str:
         """Return the name of the post that something was done with on the page before, as the address has it."""
@@ -202,14 +220,23 @@ class DeskVisit:
     def cases_left_out(self) -> list[tuple[str, str]]:
         """Return which posts were not decided with the one before, as the address names them, and why."""
         lines = (line.partition(":") for line in self.parameter("left_out", 2000).splitlines())
-        return [(_word_or(name, "a case"), LEFT_OUT[code]) for code, _, name in lines if code in LEFT_OUT]
+        return [
+            (_word_or(name, "a case"), LEFT_OUT[code])
+            for code, _, name in lines
+            if code in LEFT_OUT
+        ]
 
-    def page(self, template: str, status: int = 200, result: FormResult | None = None, **context: Any) -> HTMLResponse:
+    def page(
+        self, template: str, status: int = 200, result: FormResult | None = None, **context: Any
+    ) -> HTMLResponse:
         """Return a page with the navigation, as `render_page` does; `here` is the path of its tab."""
         if result is not None:
             typed = {name: result.typed.get(name, "") for name in TYPED_FIELDS}
-            status, context = result.status, {"said": result.said, "wrong": result.wrong, "typed": typed, **context}
-        return render_page(self.request, template, status, visit=self, tabs=TABS, now=database_now(), **context)
+            status = result.status
+            context = {"said": result.said, "wrong": result.wrong, "typed": typed, **context}
+        return render_page(
+            self.request, template, status, visit=self, tabs=TABS, now=database_now(), **context
+        )
 
     def go(self, path: str) -> RedirectResponse:
         """Redirect the browser to another page, after a POST."""
@@ -238,10 +265,16 @@ class RequireRole:
             raise SignInRequired(form)
         request.state.key_id = session.who.key_id
         if posted and not compare_digest(form.pop("csrf", "").encode(), session.csrf.encode()):
-            raise Problem("forbidden", "this form belongs to another session; go back, reload the page, send it again")
+            raise Problem(
+                "forbidden",
+                "this form belongs to another session; go back, reload the page, send it again",
+            )
         role = desk_role(session.who)
         if role not in self._roles:
-            raise Problem("forbidden", f"this page is for {' or '.join(self._roles)}; your role is {role or 'none'}")
+            raise Problem(
+                "forbidden",
+                f"this page is for {' or '.join(self._roles)}; your role is {role or 'none'}",
+            )
         await count_request(replica_of(request).store, session.who, free=True)
         return DeskVisit(request, session, role, form)
 
@@ -254,8 +287,14 @@ OverseerVisit = Annotated[DeskVisit, Depends(RequireRole("lead", "auditor"))]
 
 async def find_session(request: Request) -> DeskSession | None:
     """Return the session of the browser that sends a request, or None if it has none that holds."""
-    replica, proxied, token = replica_of(request), caller_from_proxy(request), Cookies(request).read("desk")
-    return await DeskSessionStore(replica.store, replica.options).find_session(token, proxied) if token else None
+    replica = replica_of(request)
+    proxied = caller_from_proxy(request)
+    token = Cookies(request).read("desk")
+    return (
+        await DeskSessionStore(replica.store, replica.options).find_session(token, proxied)
+        if token
+        else None
+    )
 
 
 async def read_form(request: Request) -> dict[str, str]:
@@ -268,7 +307,9 @@ async def read_form(request: Request) -> dict[str, str]:
         raise Problem("wrong_type", f"Content-Type: send {_FORM}")
     body = await request.body()
     try:
-        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100, errors="replace")
+        pairs = parse_qsl(
+            body.decode(), keep_blank_values=True, max_num_fields=100, errors="replace"
+        )
     except ValueError:
         raise Problem("bad_input", "body: is no form in UTF-8") from None
     # A browser sends each line break as two characters.
@@ -287,7 +328,10 @@ class Cookies:
         )
         self._prefix = "__Host-tribunal-" if self._https else "tribunal-"
         # The prefix of https asks for the first path.
-        self._options: dict[str, Any] = {"path": "/" if self._https else desk_address(request), "secure": self._https}
+        self._options: dict[str, Any] = {
+            "path": "/" if self._https else desk_address(request),
+            "secure": self._https,
+        }
 
     def read(self, name: str) -> str:
         """Return what a cookie holds; nothing if there is none."""
@@ -295,7 +339,9 @@ class Cookies:
 
     def write(self, answer: Response, name: str, value: str) -> None:
         """Have the browser hold a cookie."""
-        answer.set_cookie(self._prefix + name, value, httponly=True, samesite="strict", **self._options)
+        answer.set_cookie(
+            self._prefix + name, value, httponly=True, samesite="strict", **self._options
+        )
 
     def delete(self, answer: Response, name: str) -> None:
         """Have the browser forget a cookie."""
@@ -311,15 +357,23 @@ def caller_from_proxy(request: Request) -> Caller | None:
     options = replica_of(request).options
     if not options.desk_user_header:
         return None
-    named = [clean_name(_decode_header(each)) for each in request.headers.getlist(options.desk_user_header)]
+    named = [
+        clean_name(_decode_header(each))
+        for each in request.headers.getlist(options.desk_user_header)
+    ]
     if len(named) != 1 or not named[0] or not _is_trusted_proxy(request):
         return None
     role: Role = options.desk_role
     if options.desk_role_header:
-        headers = [each.strip().lower() for each in request.headers.getlist(options.desk_role_header)]
+        headers = [
+            each.strip().lower() for each in request.headers.getlist(options.desk_role_header)
+        ]
         named_role = next((each for each in EVERYBODY if headers == [each]), None)
         if named_role is None:
-            raise Problem("forbidden", f"{options.desk_role_header}: the proxy names none of {', '.join(EVERYBODY)}")
+            raise Problem(
+                "forbidden",
+                f"{options.desk_role_header}: the proxy names none of {', '.join(EVERYBODY)}",
+            )
         role = named_role
     return Caller(key_id="", name=named[0], scopes=(_SCOPES[role],), proxied=True)
 

@@ -29,7 +29,8 @@ from tribunal.settings.context import context_from
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
 router = APIRouter(tags=["moderations"], route_class=KeyFirst)
 MAX_INPUTS = 32
-HATE, THREATENING = "hate", "hate/threatening"
+HATE = "hate"
+THREATENING = "hate/threatening"
 CATEGORIES = (
     "harassment", "harassment/threatening", HATE, THREATENING, "illicit", "illicit/violent", "self-harm",
     "self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic",
@@ -148,7 +149,9 @@ async def list_models(replica: CurrentReplica, who: Owner) -> ModelList:
     return ModelList(data=[ListedModel(id=replica.options.graph)])
 
 
-@router.get("/v1/models/{model}", responses=responses("not_found", model=OpenAIError, body_of=openai_error))
+@router.get(
+    "/v1/models/{model}", responses=responses("not_found", model=OpenAIError, body_of=openai_error)
+)
 async def get_model(
     model: Annotated[str, Path(max_length=200, description="its name", examples=["tribunal"])],
     replica: CurrentReplica,
@@ -166,7 +169,11 @@ async def get_model(
     responses=dropin_responses(OpenAIError, header="Tribunal-Categories"),
 )
 async def create_moderation(
-    body: ModerationRequest, request: Request, response: Response, replica: CurrentReplica, who: Judge
+    body: ModerationRequest,
+    request: Request,
+    response: Response,
+    replica: CurrentReplica,
+    who: Judge,
 ) -> ModerationResponse:
     """Judge posts. The answer comes when all are decided. docs/service.md says what a score means."""
     posts = _posts_of(body)
@@ -180,7 +187,9 @@ async def create_moderation(
     policy = await policy_in_force(context_from(settings).policy)
     schemes = {record.scheme for record in scored.records}
     names = [{category.name for category in policy.categories(scheme)} for scheme in schemes]
-    tells_threats = all(record.policy for record in scored.records) and all(THREATENING in each for each in names)
+    tells_threats = all(record.policy for record in scored.records) and all(
+        THREATENING in each for each in names
+    )
     judged = [HATE, THREATENING] if tells_threats else [HATE]
     response.headers.update({**scored.headers, "Tribunal-Categories": ", ".join(judged)})
     models = dict.fromkeys(call.model for record in scored.records for call in record.calls)
@@ -205,9 +214,12 @@ def _posts_of(body: ModerationRequest) -> list[JSON]:
         images = [each.image_url.url for each in inputs if isinstance(each, ImagePart)]
         if len(images) > 1:
             raise Problem(
-                "bad_input", f"input: {len(images)} images: a post has one at most; send one request for each"
+                "bad_input",
+                f"input: {len(images)} images: a post has one at most; send one request for each",
             )
-        posts = [{name: each for name, each in (("text", words), ("image", "".join(images))) if each}]
+        posts = [
+            {name: each for name, each in (("text", words), ("image", "".join(images))) if each}
+        ]
     for number, post in enumerate(posts):
         if not post.get("text", "").strip() and "image" not in post:
             where = f"input.{number}" if len(posts) > 1 else "input"
@@ -222,6 +234,11 @@ def _moderation_of(record: Record, judged: list[str]) -> Moderation:
     return Moderation(
         flagged=holds[HATE],
         categories={name: name in judged and holds[name] for name in CATEGORIES},
-        category_scores={**dict.fromkeys(CATEGORIES, 0.0), **{name: scores[name] for name in judged}},
-        category_applied_input_types={name: input_types if name in judged else [] for name in CATEGORIES},
+        category_scores={
+            **dict.fromkeys(CATEGORIES, 0.0),
+            **{name: scores[name] for name in judged},
+        },
+        category_applied_input_types={
+            name: input_types if name in judged else [] for name in CATEGORIES
+        },
     )

@@ -68,13 +68,19 @@ class CommentContext(_GoogleModel):
 class AttributeParameters(_GoogleModel):
     """How a score is wanted."""
 
-    score_type: Literal["PROBABILITY", "SCORE_TYPE_UNSPECIFIED", "STD_DEV_SCORE", "PERCENTILE", "RAW"] = "PROBABILITY"
+    score_type: Literal[
+        "PROBABILITY", "SCORE_TYPE_UNSPECIFIED", "STD_DEV_SCORE", "PERCENTILE", "RAW"
+    ] = "PROBABILITY"
     """PROBABILITY is the only one given"""
-    score_threshold: Annotated[float, Field(examples=[0.5])] | None = Field(default=None, allow_inf_nan=False)
+    score_threshold: Annotated[float, Field(examples=[0.5])] | None = Field(
+        default=None, allow_inf_nan=False
+    )
     """leave the attribute out of the answer below this score"""
 
 
-UnusedText = Annotated[str | None, Field(max_length=1000, description="taken and not used", examples=["s-1"])]
+UnusedText = Annotated[
+    str | None, Field(max_length=1000, description="taken and not used", examples=["s-1"])
+]
 
 
 class AnalyzeCommentRequest(_GoogleModel):
@@ -176,7 +182,9 @@ def discovery_document(root: str) -> dict[str, Any]:
             "id": name,
             "type": "object",
             "description": schema["description"],
-            "properties": {field: _property_of(each) for field, each in schema["properties"].items()},
+            "properties": {
+                field: _property_of(each) for field, each in schema["properties"].items()
+            },
         }
         for name, schema in schemas.items()
     }
@@ -213,12 +221,16 @@ KeyInQuery = Annotated[Caller, Depends(Access("judge", in_query=True, free=False
 async def get_discovery_document(
     request: Request,
     response: Response,
-    version: Annotated[str | None, Query(max_length=100, description=VERSION, examples=[VERSION])] = None,
+    version: Annotated[
+        str | None, Query(max_length=100, description=VERSION, examples=[VERSION])
+    ] = None,
 ) -> dict[str, Any]:
     """Give the discovery document. It is open to everybody, as `/openapi.json` is."""
     if version not in (None, VERSION):
         raise Problem("not_found", f"version: {version[:40]}: there is only {VERSION}")
-    response.headers["Vary"] = "Host"  # the address of the service in it is the one that the client has used
+    response.headers["Vary"] = (
+        "Host"  # the address of the service in it is the one that the client has used
+    )
     return discovery_document(str(request.base_url))
 
 
@@ -228,7 +240,11 @@ async def get_discovery_document(
     responses=dropin_responses(GoogleError, header="Tribunal-Dropped-Attributes"),
 )
 async def analyze_comment(
-    body: AnalyzeCommentRequest, request: Request, response: Response, replica: CurrentReplica, who: KeyInQuery
+    body: AnalyzeCommentRequest,
+    request: Request,
+    response: Response,
+    replica: CurrentReplica,
+    who: KeyInQuery,
 ) -> AnalyzeCommentResponse:
     """Score a comment. Offsets are UTF-16 code units. docs/service.md says what a score means."""
     settings = replica.intake.settings_for({})
@@ -238,13 +254,15 @@ async def analyze_comment(
     _check_request(body, context_from(settings).max_text)
     text = body.comment.text
     post: JSON = {"text": text}
-    if earlier := body.context_texts():
+    earlier = body.context_texts()
+    if earlier:
         post["earlier"] = earlier
     if len(body.languages) == 1:
         post["language"] = body.languages[0]
     scored = await score_posts(request, replica, who, [post], settings, keep=not body.do_not_store)
     response.headers.update(scored.headers)
-    if named := [name for name in dropped if _NAME_IN_HEADER.fullmatch(name)]:
+    named = [name for name in dropped if _NAME_IN_HEADER.fullmatch(name)]
+    if named:
         response.headers["Tribunal-Dropped-Attributes"] = ", ".join(named[:_MAX_DROPPED_NAMES])
     [record] = scored.records
     score = AttributeScore(value=score_of(record))
@@ -252,7 +270,8 @@ async def analyze_comment(
     scores = AttributeScores(
         summary_score=score,
         span_scores=[
-            SpanScore(begin=begin, end=end, score=score) for begin, end in spans or [(0, _utf16_place(text, len(text)))]
+            SpanScore(begin=begin, end=end, score=score)
+            for begin, end in spans or [(0, _utf16_place(text, len(text)))]
         ],
     )
     language = [record.language] if record.language else []
@@ -271,21 +290,29 @@ async def analyze_comment(
 @router.post("/v1alpha1/comments:suggestscore", include_in_schema=False)
 async def suggest(who: KeyInQuery) -> None:
     """Refuse a suggested score: nothing here learns from any, nor does the discovery document name this."""
-    raise Problem("unimplemented", "suggestscore: nothing here learns from suggested scores, so none are taken")
+    raise Problem(
+        "unimplemented",
+        "suggestscore: nothing here learns from suggested scores, so none are taken",
+    )
 
 
 def _check_request(body: AnalyzeCommentRequest, max_text: int) -> None:
     """Refuse what can't be had; raise PerspectiveBadRequest if it is asked for."""
-    kind, why = "INVALID_REQUEST", ""
-    text, context = body.comment.text, body.context
+    kind = "INVALID_REQUEST"
+    why = ""
+    text = body.comment.text
+    context = body.context
     if not text.strip():
-        kind, why = "COMMENT_EMPTY", "comment.text: is empty; give its words"
+        kind = "COMMENT_EMPTY"
+        why = "comment.text: is empty; give its words"
     elif len(text) > max_text:
-        kind, why = "COMMENT_TOO_LONG", f"comment.text: {len(text)} characters: at most {max_text} are taken"
+        kind = "COMMENT_TOO_LONG"
+        why = f"comment.text: {len(text)} characters: at most {max_text} are taken"
     elif body.comment.type == "HTML":
         why = "comment.type: HTML: only PLAIN_TEXT comments are taken"
     elif not body.requested_attributes:
-        kind, why = "NO_REQUESTED_ATTRIBUTES", f"requestedAttributes: names none; they are {', '.join(JUDGED)}"
+        kind = "NO_REQUESTED_ATTRIBUTES"
+        why = f"requestedAttributes: names none; they are {', '.join(JUDGED)}"
     elif context and context.entries is not None and context.article_and_parent_comment is not None:
         why = "context: has entries and articleAndParentComment; give one of them"
     for name, parameters in body.requested_attributes.items():
@@ -295,7 +322,10 @@ def _check_request(body: AnalyzeCommentRequest, max_text: int) -> None:
                 f"else; ask for {' or '.join(JUDGED)} only"
             )
         elif parameters.score_type not in ("PROBABILITY", "SCORE_TYPE_UNSPECIFIED"):
-            why = why or f"requestedAttributes.{name}.scoreType: {parameters.score_type}: only PROBABILITY is given"
+            why = (
+                why
+                or f"requestedAttributes.{name}.scoreType: {parameters.score_type}: only PROBABILITY is given"
+            )
     if why:
         raise PerspectiveBadRequest(kind, why)
 
@@ -312,8 +342,14 @@ def spans_of_record(record: Record, text: str) -> list[tuple[int, int]]:
     Returns:
         begin and end (exclusive) in UTF-16 code units, as the Perspective API counts.
     """
-    spans = [span for cue in standing_cues(record.cues, record.transcript) for span in quoted_spans(cue, text)]
-    return [(_utf16_place(text, begin), _utf16_place(text, end)) for begin, end in merge_spans(spans)]
+    spans = [
+        span
+        for cue in standing_cues(record.cues, record.transcript)
+        for span in quoted_spans(cue, text)
+    ]
+    return [
+        (_utf16_place(text, begin), _utf16_place(text, end)) for begin, end in merge_spans(spans)
+    ]
 
 
 def _utf16_place(text: str, place: int) -> int:

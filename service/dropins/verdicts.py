@@ -38,7 +38,11 @@ _CANONICAL = {
     503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
 }  # fmt: skip
 # OpenAI's codes; the kind itself where it has none.
-_CODES = {"no_key": "invalid_api_key", "too_many": "rate_limit_exceeded", "busy": "rate_limit_exceeded"}
+_CODES = {
+    "no_key": "invalid_api_key",
+    "too_many": "rate_limit_exceeded",
+    "busy": "rate_limit_exceeded",
+}
 _FORM = re.compile(r"^input\.(?:texts?|parts)\b")  # which of its forms an input has
 _FIELD = re.compile(r"(input|model)\b[\w.]*(?=: )")
 
@@ -106,14 +110,17 @@ def google_error(problem: Problem) -> dict[str, Any]:
     status = _CANONICAL.get(problem.status, "INVALID_ARGUMENT")
     inside: dict[str, Any] = {"code": problem.status, "message": problem.message, "status": status}
     if status == "INVALID_ARGUMENT":
-        kind = problem.error_type if isinstance(problem, PerspectiveBadRequest) else "INVALID_REQUEST"
+        kind = (
+            problem.error_type if isinstance(problem, PerspectiveBadRequest) else "INVALID_REQUEST"
+        )
         inside["details"] = [{"@type": ERROR_TYPE, "errorType": kind}]
     return {"error": inside}
 
 
 def openai_error(problem: Problem) -> dict[str, Any]:
     """Return a problem as OpenAI says it."""
-    kind, code = "invalid_request_error", _CODES.get(problem.kind, problem.kind)
+    kind = "invalid_request_error"
+    code = _CODES.get(problem.kind, problem.kind)
     if problem.kind == "spent":
         kind = code = "insufficient_quota"
     elif problem.status == 429:
@@ -122,13 +129,21 @@ def openai_error(problem: Problem) -> dict[str, Any]:
         kind = "server_error"
     message = _FORM.sub("input", problem.message)
     field = _FIELD.match(message)
-    return {"error": {"message": message, "type": kind, "param": field[0] if field else None, "code": code}}
+    return {
+        "error": {
+            "message": message,
+            "type": kind,
+            "param": field[0] if field else None,
+            "code": code,
+        }
+    }
 
 
 def error_response(request: Request, problem: Problem) -> JSONResponse:
     """Return a problem in the shape that the caller of this path knows, ours where it is a path of ours."""
     problem.message = wellformed(problem.message)  # it may repeat what was sent
-    headers, path = problem.headers(), request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    headers = problem.headers()
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     as_body: Callable[[Problem], dict[str, Any]] = Problem.body
     if path.startswith((PERSPECTIVE, DISCOVERY)):
         as_body = google_error
@@ -184,8 +199,12 @@ async def _decide_posts(
     try:
         for new in posts:
             opened_posts.append(_OpenedPost(new, await _open_case(replica, who, new)))
-        deadline = asyncio.get_running_loop().time() + min(replica.options.longest_wait, MAX_SECONDS)
-        outcomes = asyncio.gather(*(_wait_for_outcome(replica, who, each, deadline) for each in opened_posts))
+        deadline = asyncio.get_running_loop().time() + min(
+            replica.options.longest_wait, MAX_SECONDS
+        )
+        outcomes = asyncio.gather(
+            *(_wait_for_outcome(replica, who, each, deadline) for each in opened_posts)
+        )
         found = outcomes.result() if await wait_while_connected(request, outcomes) else [None]
         is_late = outcomes.done() and None in found
     finally:
@@ -196,11 +215,15 @@ async def _decide_posts(
                 await each.opened.abandon()
     records = [record for record in found if record is not None]
     if len(records) < len(opened_posts):
-        raise Problem("late", "this takes longer than the service waits; send it again to get its outcome")
+        raise Problem(
+            "late", "this takes longer than the service waits; send it again to get its outcome"
+        )
     case_ids = [each.opened.id for each in opened_posts]
     for case_id, record in zip(case_ids, records, strict=True):
         if record.outcome == "failure":
-            raise Problem("unavailable", f"no verdict: {record.explanation} (case {case_id})", retry_after=5)
+            raise Problem(
+                "unavailable", f"no verdict: {record.explanation} (case {case_id})", retry_after=5
+            )
         why = {
             "refusal": f"no verdict: a model declined to judge this post (case {case_id})",
             "pending": f"no verdict yet: a person has to decide; ask for /v1/cases/{case_id} later",
@@ -213,10 +236,14 @@ async def _decide_posts(
 
 async def _open_case(replica: Replica, who: Caller, new: NewCase) -> OpenCase:
     wait = min(replica.options.longest_wait, MAX_SECONDS)
-    return await replica.intake.open_case(new, who, again=REPEAT_SECONDS if new.keep else None, wait=wait)
+    return await replica.intake.open_case(
+        new, who, again=REPEAT_SECONDS if new.keep else None, wait=wait
+    )
 
 
-async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, deadline: float) -> Record | None:
+async def _wait_for_outcome(
+    replica: Replica, who: Caller, post: _OpenedPost, deadline: float
+) -> Record | None:
     clock = asyncio.get_running_loop().time
     while True:
         try:
@@ -224,7 +251,9 @@ async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, de
         except BadInput:
             if not post.opened.found:
                 raise
-            post.opened = await _open_case(replica, who, post.new)  # whoever it was begun for has gone away
+            post.opened = await _open_case(
+                replica, who, post.new
+            )  # whoever it was begun for has gone away
 
 
 class ScoredPosts:
@@ -232,14 +261,17 @@ class ScoredPosts:
 
     def __init__(self, case_ids: Sequence[str], records: Sequence[Record]) -> None:
         """Keep the cases and their records, in the same order."""
-        self.case_ids, self.records = case_ids, records
+        self.case_ids = case_ids
+        self.records = records
 
     @property
     def headers(self) -> dict[str, str]:
         """Return what neither API has a field for, one value a result, in order."""
         return {
             "Tribunal-Case": ", ".join(self.case_ids),
-            "Tribunal-Score": ", ".join(each.probability_from or "verdict" for each in self.records),
+            "Tribunal-Score": ", ".join(
+                each.probability_from or "verdict" for each in self.records
+            ),
             "Tribunal-Uncertain": ", ".join(str(each.uncertain).lower() for each in self.records),
             "Tribunal-Rehearsed": ", ".join(str(each.rehearsed).lower() for each in self.records),
         }
@@ -260,7 +292,13 @@ def score_of_category(record: Record, category: str) -> float:
 
 
 async def score_posts(
-    request: Request, replica: Replica, who: Caller, posts: Sequence[JSON], settings: JSON, *, keep: bool = True
+    request: Request,
+    replica: Replica,
+    who: Caller,
+    posts: Sequence[JSON],
+    settings: JSON,
+    *,
+    keep: bool = True,
 ) -> ScoredPosts:
     """Decide on posts by the operator's graph, which states a confidence if it can, and return their scores.
 

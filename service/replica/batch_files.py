@@ -54,7 +54,9 @@ class Uploads:
 
     def __init__(self, options: ServiceOptions, store: Store, batches: BatchStore) -> None:
         """Begin without an upload."""
-        self._options, self._store, self._batches = options, store, batches
+        self._options = options
+        self._store = store
+        self._batches = batches
         self._places = asyncio.Semaphore(_AT_A_TIME)
         self._one = asyncio.Lock()
 
@@ -66,11 +68,17 @@ class Uploads:
             Problem: too many rows wait, or too many uploads are under way.
         """
         if self._places.locked():
-            raise Problem("busy", f"{_AT_A_TIME} uploads are under way already; come back later", retry_after=10)
+            raise Problem(
+                "busy",
+                f"{_AT_A_TIME} uploads are under way already; come back later",
+                retry_after=10,
+            )
         async with self._places:
             if await self._batches.count_waiting() >= self._options.batch_queue:
                 most = self._options.batch_queue
-                raise Problem("busy", f"{most} rows of batches wait already; come back later", retry_after=60)
+                raise Problem(
+                    "busy", f"{most} rows of batches wait already; come back later", retry_after=60
+                )
             folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="tribunal-")
             try:
                 yield Path(folder)
@@ -99,35 +107,57 @@ class Uploads:
         async with self._one:
             try:
                 most = self._options.batch_rows
-                posts, given = await asyncio.to_thread(inspect_upload, upload.path, wanted["columns"], most)
+                posts, given = await asyncio.to_thread(
+                    inspect_upload, upload.path, wanted["columns"], most
+                )
                 given = [name for name in given if name != posts.roles.get("author")]
                 new = NewBatch(
-                    **wanted, file=upload.name, sha256=upload.sha256, given=given, left_out=dict(posts.problems)
+                    **wanted,
+                    file=upload.name,
+                    sha256=upload.sha256,
+                    given=given,
+                    left_out=dict(posts.problems),
                 )
                 return await self._write_rows(posts, new, key_id, idempotency_key, by, asked)
             except BadInput as error:
                 raise BadInput(str(error).replace(f"{upload.path.parent}/", "")) from None
 
     async def _write_rows(
-        self, posts: PostTable, new: NewBatch, key_id: str, key: str | None, by: Who, asked: JSON | None
+        self,
+        posts: PostTable,
+        new: NewBatch,
+        key_id: str,
+        key: str | None,
+        by: Who,
+        asked: JSON | None,
     ) -> str:
-        begun, batch_id = await self._batches.begin(new, key_id), ""
-        author_hash = await load_author_hash(self._store) if new.keep and "author" in posts.roles else None
-        rows, place = _batch_rows(posts, new.columns, author_hash), 0
+        begun = await self._batches.begin(new, key_id)
+        batch_id = ""
+        author_hash = (
+            await load_author_hash(self._store) if new.keep and "author" in posts.roles else None
+        )
+        rows = _batch_rows(posts, new.columns, author_hash)
+        place = 0
         try:
             while chunk := await asyncio.to_thread(lambda: list(islice(rows, _CHUNK))):
                 await self._batches.add_rows(begun, new, key_id, chunk, place)
                 place += len(chunk)
             batch_id = await self._batches.commit(begun, new, key_id, place, key, by, asked)
-        except IntegrityError as error:  # this replica was thought dead meanwhile, and what it read was swept away
-            raise Problem("unavailable", "the upload was interrupted; send it again", retry_after=5) from error
+        except (
+            IntegrityError
+        ) as error:  # this replica was thought dead meanwhile, and what it read was swept away
+            raise Problem(
+                "unavailable", "the upload was interrupted; send it again", retry_after=5
+            ) from error
         finally:
             if batch_id != begun:  # it failed, or the same request has made one before
                 await asyncio.shield(self._batches.delete(begun))
         return batch_id
 
 
-def inspect_upload(path: Path, columns: Mapping[str, str], most_rows: int) -> tuple[PostTable, list[str]]:
+def inspect_upload(
+    path: Path, columns: Mapping[str, str], most_rows: int
+) -> tuple[PostTable, list[str]]:
     """Return the posts of a file and the names of its columns, once every row was read.
 
     Raises:
@@ -142,7 +172,10 @@ def inspect_upload(path: Path, columns: Mapping[str, str], most_rows: int) -> tu
         nonlocal count
         count += 1
         if count > most_rows:
-            raise Problem("too_large", f"file: has more than {most_rows:,} rows (batch_rows); send it in parts")
+            raise Problem(
+                "too_large",
+                f"file: has more than {most_rows:,} rows (batch_rows); send it in parts",
+            )
         given.update(cells)
         _check_columns(len(given - {EXTRA}))
 
@@ -165,7 +198,13 @@ class _SentRows(PostTable):
 
 
 # What a post calls what each role of a column is.
-POST_BY_ROLE = {"id": "post_id", "text": "text", "image": "image", "language": "language", "earlier": "earlier"}
+POST_BY_ROLE = {
+    "id": "post_id",
+    "text": "text",
+    "image": "image",
+    "language": "language",
+    "earlier": "earlier",
+}
 
 
 def _batch_rows(
@@ -213,7 +252,10 @@ def _check_lines(path: Path) -> None:
             number += 1
             if len(line) > MOST_ROW:
                 most = MOST_ROW // 1024**2
-                raise Problem("too_large", f"file: line {number}: is over {most} MB; send images by their address")
+                raise Problem(
+                    "too_large",
+                    f"file: line {number}: is over {most} MB; send images by their address",
+                )
 
 
 def _lines_up_to_header_limit(file: IO[str]) -> Iterator[str]:
@@ -228,7 +270,9 @@ def _lines_up_to_header_limit(file: IO[str]) -> Iterator[str]:
 
 def _check_columns(count: int) -> None:
     if count > MOST_COLUMNS:
-        raise BadInput(f"file: has more than {MOST_COLUMNS:,} columns; leave out those that you don't need")
+        raise BadInput(
+            f"file: has more than {MOST_COLUMNS:,} columns; leave out those that you don't need"
+        )
 
 
 Format = Literal["jsonl", "csv", "parquet"]
@@ -270,8 +314,11 @@ async def _pages(batches: BatchStore, batch: JSON) -> AsyncIterator[_Page]:
 
 def _cells_of_row(row: JSON, batch: JSON) -> JSON:
     """Return a row's cells under the names and in the order of its file's columns: from the post and `fields`."""
-    post, columns = row["post"] or {}, batch["columns"]
-    from_post = {columns.get(role) or role: post[name] for role, name in POST_BY_ROLE.items() if name in post}
+    post = row["post"] or {}
+    columns = batch["columns"]
+    from_post = {
+        columns.get(role) or role: post[name] for role, name in POST_BY_ROLE.items() if name in post
+    }
     cells = {**from_post, **(row["fields"] or {})}
     return {name: cells[name] for name in batch["given"] if name in cells}
 
@@ -280,7 +327,11 @@ def _record_of_row(row: JSON) -> JSON:
     where = {"place": row["place"], "case": row["id"]}
     if row["status"] == "done":
         return {**where, **row["record"]}
-    why = "not decided yet" if row["status"] != "cancelled" else f"cancelled: {row['record']['cancelled']}"
+    why = (
+        "not decided yet"
+        if row["status"] != "cancelled"
+        else f"cancelled: {row['record']['cancelled']}"
+    )
     return {**where, "outcome": None, "explanation": why}
 
 

@@ -28,15 +28,23 @@ from tribunal.trust import check_image, for_an_agent
 
 # A post that is not to be kept is given up before its caller is, who is then told.
 _PART_OF_WAIT = 0.9
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks at a case that another replica tries
+_FIRST_PAUSE, _LONGEST_PAUSE = (
+    0.05,
+    1.0,
+)  # seconds between two looks at a case that another replica tries
 
 
 class CaseIntake:
     """Takes cases in, and starts their trials."""
 
-    def __init__(self, options: ServiceOptions, case_store: CaseStore, queued: asyncio.Event, worker: Worker) -> None:
+    def __init__(
+        self, options: ServiceOptions, case_store: CaseStore, queued: asyncio.Event, worker: Worker
+    ) -> None:
         """Keep the parts of the replica that it works with; `queued` is set when a case waits."""
-        self.options, self.case_store, self.queued, self.worker = options, case_store, queued, worker
+        self.options = options
+        self.case_store = case_store
+        self.queued = queued
+        self.worker = worker
 
     def settings_for(self, requested: JSON) -> JSON:
         """Return the settings of a case: the operator's, and those of the request that the operator allows.
@@ -46,7 +54,9 @@ class CaseIntake:
         """
         given = context_from(requested).model_dump(mode="json", exclude_unset=True)
         check_request(given)
-        if "task" not in requested:  # policy and scheme follow a task, and else the operator's own stay in force
+        if (
+            "task" not in requested
+        ):  # policy and scheme follow a task, and else the operator's own stay in force
             given = {name: value for name, value in given.items() if name in requested}
         settings = {**self.options.settings, **given}
         context_from(settings)
@@ -89,12 +99,18 @@ class CaseIntake:
         """
         self.check_running()
         outages = self.worker.outages
-        deadline = outages.deadline(deadline_s if new.keep else min(deadline_s or wait, wait * _PART_OF_WAIT))
+        deadline = outages.deadline(
+            deadline_s if new.keep else min(deadline_s or wait, wait * _PART_OF_WAIT)
+        )
         hold = outages.hold_new(await outages.needed_providers(new.graph, new.settings), deadline)
         is_full = not new.keep and len(self.worker.held_in_memory) >= self.options.queue
         placed = not is_full and await self.worker.take_place()
         if not placed and not new.keep:
-            raise Problem("busy", "every place is taken, and a post that is not to be kept can't wait", retry_after=5)
+            raise Problem(
+                "busy",
+                "every place is taken, and a post that is not to be kept can't wait",
+                retry_after=5,
+            )
         held: Held | None = None
         try:
             case_id, is_new, held = await self.case_store.take_in(
@@ -129,7 +145,10 @@ class OpenCase:
         found: bool = False,
     ) -> None:
         """Keep the case and its trial here, if it has one."""
-        self._intake, self.id, self._trial, self.found = intake, case_id, trial, found
+        self._intake = intake
+        self.id = case_id
+        self._trial = trial
+        self.found = found
 
     async def outcome(self, seconds: float) -> Record | None:
         """Return the record, or None if it takes longer than this; raise BadInput if what was asked can't be judged."""
@@ -154,7 +173,8 @@ class OpenCase:
 
     async def _outcome_elsewhere(self, deadline: float) -> Record | None:
         """Return the record of a case that has no trial here, or whose trial here came to nothing. As `outcome`."""
-        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
+        loop = asyncio.get_running_loop()
+        pause = _FIRST_PAUSE
         while True:
             row = await self._intake.case_store.case(self.id)
             if row["status"] == "done":
@@ -210,11 +230,15 @@ class Reviews(WaitingCases):
             BadInput: the decision doesn't fit the policy of the case, which goes on waiting.
         """
         self._intake.check_running()
-        worker, case_store = self._intake.worker, self._intake.case_store
+        worker = self._intake.worker
+        case_store = self._intake.case_store
         row = await case_store.case(case_id)
         check_waits(row, reviewer, leads=leads)
         if question is not None and question != row["question"]["id"]:
-            raise Problem("conflict", f"answers: {question[:80]}: the case was tried again since; look at it once more")
+            raise Problem(
+                "conflict",
+                f"answers: {question[:80]}: the case was tried again since; look at it once more",
+            )
         answer = answer_of(**decision, reviewer=reviewer)
         if row["via"] != "service":
             await asyncio.to_thread(trusted_graph, row["graph"])
@@ -224,11 +248,19 @@ class Reviews(WaitingCases):
 
         async def write_and_go_on() -> OpenCase:
             goes_on = not undo_seconds and not worker.outages.concerns(needed)
-            placed, held = goes_on and await worker.take_place(), None
+            placed = goes_on and await worker.take_place()
+            held = None
             try:
                 owner = case_store.replica if placed else None
                 changed = await self.take_answer(
-                    row, reviewer, answer, by, owner, leads=leads, undo_seconds=undo_seconds, noted=noted
+                    row,
+                    reviewer,
+                    answer,
+                    by,
+                    owner,
+                    leads=leads,
+                    undo_seconds=undo_seconds,
+                    noted=noted,
                 )
                 held = held_case_from_row(changed) if placed else None
             finally:
@@ -246,9 +278,14 @@ _REFUSED_KEY_SECONDS = 3600.0  # until a key that was revoked or has expired is 
 class BatchFeeder:
     """Takes rows of batches up, and has the worker try them. Set `wake` when there may be something to do."""
 
-    def __init__(self, options: ServiceOptions, store: Store, batches: BatchStore, worker: Worker) -> None:
+    def __init__(
+        self, options: ServiceOptions, store: Store, batches: BatchStore, worker: Worker
+    ) -> None:
         """Begin with no batch."""
-        self._options, self._store, self._batches, self._worker = options, store, batches, worker
+        self._options = options
+        self._store = store
+        self._batches = batches
+        self._worker = worker
         self._max_rows = max(1, round(options.in_flight * options.batch_share))
         self._trials: set[asyncio.Task[object]] = set()
         self.wake = asyncio.Event()
@@ -256,7 +293,8 @@ class BatchFeeder:
 
     async def feed(self) -> int:
         """Give the free places to the batches in turn; return how many were taken."""
-        taken, free = 0, min(self._max_rows - len(self._trials), self._worker.places)
+        taken = 0
+        free = min(self._max_rows - len(self._trials), self._worker.places)
         if free <= 0:
             return 0
         turns = await self._batches.find_turns()
@@ -279,13 +317,15 @@ class BatchFeeder:
                 return 0
         outages = self._worker.outages
         needed = await outages.needed_providers(turn["graph"], turn["settings"])
-        if (breaker := outages.blocking(needed)) is not None:
+        breaker = outages.blocking(needed)
+        if breaker is not None:
             await self._batches.hold(batch_id, breaker.why, breaker.next_look, breaker.provider)
             return 0
         if turn["held"] is not None:
             await self._batches.hold(batch_id, None, None)
         is_probe = outages.concerns(needed)
-        placed, count = 0, 1 if is_probe else count
+        placed = 0
+        count = 1 if is_probe else count
         while placed < count and await self._worker.take_place():
             placed += 1
         if not placed:
@@ -305,7 +345,9 @@ class BatchFeeder:
         if not rows:
             await self._batches.finish_if_done(batch_id)
         for row in rows:
-            if not outages.admit(row.id, needed):  # something else was begun meanwhile, to see whether it answers
+            if not outages.admit(
+                row.id, needed
+            ):  # something else was begun meanwhile, to see whether it answers
                 await self._worker.give_back(row)
             elif (trial := await self._worker.begin(row)) is not None:
                 self._trials.add(trial)

@@ -13,7 +13,13 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import and_, case, func, or_, select
 
 from tribunal.core.times import database_now
-from tribunal.docket.case_search import CaseFilter, ContentFilter, filter_conditions, find_cases, post_text
+from tribunal.docket.case_search import (
+    CaseFilter,
+    ContentFilter,
+    filter_conditions,
+    find_cases,
+    post_text,
+)
 from tribunal.docket.waiting_cases import claim_holds, names_of_person
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
@@ -78,7 +84,10 @@ async def search_cases(
     theirs = [or_(cases.c.question.is_not(None), cases.c.reviewer.is_not(None))] if reviewed else []
     if blind and query.category is not None:
         theirs.append(cases.c.question.is_(None))
-    columns = [*(cases.c[name] for name in _SEARCH_COLUMNS), func.substr(post_text(store), 1, _EXCERPT).label("text")]
+    columns = [
+        *(cases.c[name] for name in _SEARCH_COLUMNS),
+        func.substr(post_text(store), 1, _EXCERPT).label("text"),
+    ]
     return await find_cases(store, query, *theirs, before=before, limit=PAGE, columns=columns)
 
 
@@ -100,7 +109,11 @@ def model_category(row: JSON) -> str | None:
 
 def _is_free(person: str, now: float) -> Any:
     """Return the condition that nobody else has claimed a case."""
-    return or_(cases.c.claimed_by.is_(None), cases.c.claimed_by.in_(names_of_person(person)), ~claim_holds(now))
+    return or_(
+        cases.c.claimed_by.is_(None),
+        cases.c.claimed_by.in_(names_of_person(person)),
+        ~claim_holds(now),
+    )
 
 
 def _is_unassigned(now: float) -> Any:
@@ -122,7 +135,9 @@ def _matches(store: Store, filters: QueueFilter, person: str, now: float) -> Any
         "held": claims[filters.held],
     }
     given = [each for name, each in conditions.items() if getattr(filters, name) is not None]
-    contents = ContentFilter(**{name: getattr(filters, name) for name in ContentFilter.model_fields})
+    contents = ContentFilter(
+        **{name: getattr(filters, name) for name in ContentFilter.model_fields}
+    )
     return and_(waits_for_review(), *given, *filter_conditions(store, contents))
 
 
@@ -139,7 +154,9 @@ def _sort_columns(sort: QueueOrder, column: Any = cases.c) -> tuple[Any, ...]:
     return columns[sort]
 
 
-async def count_queue(store: Store, filters: QueueFilter, person: str, *, blind: bool = False) -> QueueCounts:
+async def count_queue(
+    store: Store, filters: QueueFilter, person: str, *, blind: bool = False
+) -> QueueCounts:
     """Return how many cases wait, in all and by what one may ask for; lines as of `list_queue`."""
     now = database_now()
     matching = _matches(store, filters, person, now)
@@ -161,13 +178,16 @@ async def _count_choices(store: Store, total: int) -> Choices:
     if total >= _MANY_CASES and time.monotonic() - counted_at < _CHOICES_SECONDS and kept:
         return kept
     columns = (cases.c.reason, cases.c.policy_name, cases.c.language)
-    counting = select(*columns, func.count().label("number")).where(waits_for_review()).group_by(*columns)
+    counting = (
+        select(*columns, func.count().label("number")).where(waits_for_review()).group_by(*columns)
+    )
     rows = await store.fetch_rows(counting)
     choices = []
     for column in columns:
         counts: dict[str, int] = {}
         for row in rows:
-            if (name := row[column.name]) is not None:
+            name = row[column.name]
+            if name is not None:
                 counts[name] = counts.get(name, 0) + row["number"]
         choices.append(dict(sorted(counts.items())))
     _counted_choices[store] = time.monotonic(), choices
@@ -178,7 +198,9 @@ def _line_of(filters: QueueFilter, *, blind: bool) -> Any:
     return cases.c.id if filters.cluster else _BLIND_LINE if blind else _LINE
 
 
-async def list_queue(store: Store, filters: QueueFilter, person: str, page: int, *, blind: bool = False) -> list[JSON]:
+async def list_queue(
+    store: Store, filters: QueueFilter, person: str, page: int, *, blind: bool = False
+) -> list[JSON]:
     """Return a page of the queue, from 1 on.
 
     Cases of the same text are one line, that of the first that is free, unless their `cluster` is asked for: `copies`
@@ -195,7 +217,9 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int,
         func.count().over(partition_by=line).label("copies"),
     ).where(_matches(store, filters, person, now)).subquery()  # fmt: skip
     lines = select(ranked.c.id, ranked.c.copies).where(ranked.c.rank == 1)
-    lines = lines.order_by(*_sort_columns(filters.sort, ranked.c)).limit(PAGE).offset((page - 1) * PAGE)
+    lines = (
+        lines.order_by(*_sort_columns(filters.sort, ranked.c)).limit(PAGE).offset((page - 1) * PAGE)
+    )
     copies = {row["id"]: row["copies"] for row in await store.fetch_rows(lines)}
     ids = list(copies)
     columns = [cases.c[name] for name in _QUEUE_COLUMNS if name != "confidence"]
@@ -226,13 +250,16 @@ async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: 
     )
     if not leads:
         following = following.where(cases.c.escalated.is_(None))
-    rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(_TAKEN_AT_ONCE))
+    rows = await store.fetch_rows(
+        following.order_by(*_sort_columns(filters.sort)).limit(_TAKEN_AT_ONCE)
+    )
     return [row["id"] for row in rows]
 
 
 async def count_under_way(store: Store) -> dict[str, int]:
     """Return how many cases are queued, held for a provider, and running, in the whole database."""
-    under_way, held = cases.c.status.in_(("queued", "running")), cases.c.held_for.is_not(None)
+    under_way = cases.c.status.in_(("queued", "running"))
+    held = cases.c.held_for.is_not(None)
     state = case((held, "held"), else_=cases.c.status).label("state")
     counted = select(state, func.count().label("number")).where(under_way | held).group_by(state)
     return {row["state"]: row["number"] for row in await store.fetch_rows(counted)}

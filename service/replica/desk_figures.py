@@ -18,7 +18,9 @@ from tribunal.service.replica.options import Described
 from tribunal.store.audit import readable
 from tribunal.store.tables import audit
 
-BREAK_SECONDS = 600.0  # without a decision or a claim, after which somebody wasn't at work on the case
+BREAK_SECONDS = (
+    600.0  # without a decision or a claim, after which somebody wasn't at work on the case
+)
 _KINDS = ("case.claimed", "case.answered", "case.undone")
 
 
@@ -93,7 +95,9 @@ def _summarise(entries: Sequence[JSON]) -> DeskFigures:
     blind = [each.blind for each in decisions if each.blind]
     return DeskFigures(
         all=_work_of("all", decisions, sum(breaks.values())),
-        reviewers=[_work_of(name, theirs, breaks.get(name, 0)) for name, theirs in sorted(by_name.items())],
+        reviewers=[
+            _work_of(name, theirs, breaks.get(name, 0)) for name, theirs in sorted(by_name.items())
+        ],
         undone=undone,
         blind=cohen_kappa(blind),
     )
@@ -101,18 +105,24 @@ def _summarise(entries: Sequence[JSON]) -> DeskFigures:
 
 def _replay_log(entries: Iterable[JSON]) -> tuple[list[_Decision], dict[str, int], int]:
     """Return the decisions that stood, how many breaks each reviewer took, and how many decisions were undone."""
-    decisions, breaks, undone = dict[tuple[str, str], _Decision](), dict[str, int](), 0
+    decisions = dict[tuple[str, str], _Decision]()
+    breaks = dict[str, int]()
+    undone = 0
     last: dict[str, float] = {}  # when each reviewer last claimed or decided something
     for entry in entries:
         details: Mapping[str, Any] = entry["details"] or {}
-        who, case, at = str(details.get("reviewer") or "unnamed"), str(entry["subject"]), float(entry["at"])
+        who = str(details.get("reviewer") or "unnamed")
+        case = str(entry["subject"])
+        at = float(entry["at"])
         if entry["kind"] == "case.undone":
             undone += decisions.pop((who, case), None) is not None
             continue
         pause = at - last.get(who, at)
         if pause > BREAK_SECONDS:
             breaks[who] = breaks.get(who, 0) + 1
-        if entry["kind"] == "case.answered" and details.get("action") != "ask":  # a question decides nothing
+        if (
+            entry["kind"] == "case.answered" and details.get("action") != "ask"
+        ):  # a question decides nothing
             court = details.get("court")
             chosen = details.get("category") or court
             blind = (str(court), str(chosen)) if details.get("blind") and court else None
@@ -146,9 +156,17 @@ def measure_agreement(pairs: Sequence[Any]) -> SecondOpinionFigures:
     categories = sorted({name for _, _, one, other in pairs for name in (one, other)})
     given = [(one, other) for _, _, one, other in pairs]
     by_reviewer = {name: [(c, d) for a, b, c, d in pairs if name in (a, b)] for name in reviewers}
-    by_category = {name: [(str(c == name), str(d == name)) for c, d in given] for name in categories}
+    by_category = {
+        name: [(str(c == name), str(d == name)) for c, d in given] for name in categories
+    }
     return SecondOpinionFigures(
         all=cohen_kappa(given),
-        reviewers=[NamedAgreement(name=name, agreement=cohen_kappa(by_reviewer[name])) for name in reviewers],
-        categories=[NamedAgreement(name=name, agreement=cohen_kappa(by_category[name])) for name in categories],
+        reviewers=[
+            NamedAgreement(name=name, agreement=cohen_kappa(by_reviewer[name]))
+            for name in reviewers
+        ],
+        categories=[
+            NamedAgreement(name=name, agreement=cohen_kappa(by_category[name]))
+            for name in categories
+        ],
     )

@@ -17,10 +17,23 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.times import DAY
 from tribunal.service.replica.case_queries import waits_for_review
-from tribunal.service.replica.desk_figures import DeskFigures, SecondOpinionFigures, count_desk_work, measure_agreement
+from tribunal.service.replica.desk_figures import (
+    DeskFigures,
+    SecondOpinionFigures,
+    count_desk_work,
+    measure_agreement,
+)
 from tribunal.service.replica.options import Described
 from tribunal.store.engine import Store
-from tribunal.store.tables import COUNTED, PRACTICE, appeals, audit, cases, decisions, second_opinions
+from tribunal.store.tables import (
+    COUNTED,
+    PRACTICE,
+    appeals,
+    audit,
+    cases,
+    decisions,
+    second_opinions,
+)
 
 
 class TimeSpan(Described):
@@ -209,9 +222,14 @@ async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = 
         reversals = await _count_reversals(connection, span)
         times = await _measure_decisions(connection, span)
         waiting = await _count_open_work(connection)
-        categories = await _count_categories(connection, span), await _count_categories(connection, earlier)
+        categories = (
+            await _count_categories(connection, span),
+            await _count_categories(connection, earlier),
+        )
         opinions = second_opinions.c
-        given = select(opinions.first, opinions.second, opinions.first_category, opinions.second_category)
+        given = select(
+            opinions.first, opinions.second, opinions.first_category, opinions.second_category
+        )
         of_log = and_(is_within(audit.c.at, span), of_counted_case(audit.c.subject))
         desk = await count_desk_work(connection, of_log)
         of_opinions = is_within(opinions.given, span), of_counted_case(opinions.case_id)
@@ -266,44 +284,69 @@ def select_verdict_times(span: TimeSpan, name: Any) -> Any:
     """
     took = (cases.c.finished - cases.c.created).label("took")
     is_known = cases.c.finished > cases.c.created
-    return select(name.label("name"), took).where(ended_within(span), cases.c.outcome == "verdict", is_known)
+    return select(name.label("name"), took).where(
+        ended_within(span), cases.c.outcome == "verdict", is_known
+    )
 
 
-async def measure_durations(connection: AsyncConnection, durations: Any) -> dict[str | None, DurationFigures]:
+async def measure_durations(
+    connection: AsyncConnection, durations: Any
+) -> dict[str | None, DurationFigures]:
     """Return how long it took, by the names in the first column of a query; the second one holds the seconds."""
     name, took = durations.subquery().c
     rank = func.row_number().over(partition_by=name, order_by=took).label("rank")
     many = func.count().over(partition_by=name).label("many")
     ranked = select(name.label("name"), took.label("took"), rank, many).subquery().c
     is_asked_for = ranked.rank.in_(((ranked.many + 1) // 2, (9 * ranked.many + 9) // 10))
-    query = select(ranked.name, ranked.many, func.min(ranked.took), func.max(ranked.took)).where(is_asked_for)
+    query = select(ranked.name, ranked.many, func.min(ranked.took), func.max(ranked.took)).where(
+        is_asked_for
+    )
     rows = await connection.execute(query.group_by(ranked.name, ranked.many))
-    return {name: DurationFigures(cases=many, median=median, p90=p90) for name, many, median, p90 in rows}
+    return {
+        name: DurationFigures(cases=many, median=median, p90=p90)
+        for name, many, median, p90 in rows
+    }
 
 
-async def _count_days(connection: AsyncConnection, span: TimeSpan, *, postgres: bool) -> tuple[list[DayFigures], int]:
+async def _count_days(
+    connection: AsyncConnection, span: TimeSpan, *, postgres: bool
+) -> tuple[list[DayFigures], int]:
     """Return what ended day by day, and how many of the verdicts are a person's."""
     part = cases.c.finished / literal_column(str(DAY))
-    day = func.floor(part) if postgres else cast(part, Integer)  # SQLite cuts off, PostgreSQL would round
+    day = (
+        func.floor(part) if postgres else cast(part, Integer)
+    )  # SQLite cuts off, PostgreSQL would round
     groups = (day, cases.c.outcome, COUNTED)
-    counts = func.count(), func.count(cases.c.reviewer), func.count(cases.c.money), func.sum(cases.c.money)
+    counts = (
+        func.count(),
+        func.count(cases.c.reviewer),
+        func.count(cases.c.money),
+        func.sum(cases.c.money),
+    )
     query = select(*groups, *counts).where(ended_within(span, trials=True)).group_by(*groups)
     days: dict[int, dict[str, Any]] = {}
     by_people = 0
     for number, outcome, is_post, count, reviewed, priced, cost in await connection.execute(query):
-        figures = days.setdefault(int(number), {"posts": 0, "outcomes": {}, "cost": 0.0, "cost_unknown": 0})
+        figures = days.setdefault(
+            int(number), {"posts": 0, "outcomes": {}, "cost": 0.0, "cost_unknown": 0}
+        )
         figures["cost"] += cost or 0.0
         figures["cost_unknown"] += count - priced
         if is_post:
             figures["posts"] += count
             figures["outcomes"][outcome] = count
             by_people += reviewed if outcome == "verdict" else 0
-    named = [(datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d"), days[number]) for number in sorted(days)]
+    named = [
+        (datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d"), days[number])
+        for number in sorted(days)
+    ]
     return [DayFigures(day=day, **figures) for day, figures in named], by_people
 
 
 async def _count_practice(connection: AsyncConnection, span: TimeSpan) -> dict[str, int]:
-    practised = and_(ended_within(span, trials=True), cases.c.practice.is_not(None), cases.c.appeal_id.is_(None))
+    practised = and_(
+        ended_within(span, trials=True), cases.c.practice.is_not(None), cases.c.appeal_id.is_(None)
+    )
     query = select(cases.c.practice, func.count()).where(practised).group_by(cases.c.practice)
     return {PRACTICE[str(name)]: int(count) for name, count in await connection.execute(query)}
 
@@ -312,15 +355,21 @@ async def _count_reversals(connection: AsyncConnection, span: TimeSpan) -> Rever
     within = is_within(decisions.c.at, span), of_counted_case(decisions.c.case_id)
     query = select(decisions.c.kind, decisions.c.result, func.count()).where(*within)
     results: dict[str, dict[str, int]] = {"review": {}, "appeal": {}, "reopened": {}}
-    for kind, result, count in await connection.execute(query.group_by(decisions.c.kind, decisions.c.result)):
+    for kind, result, count in await connection.execute(
+        query.group_by(decisions.c.kind, decisions.c.result)
+    ):
         results[kind][result] = count
 
     def changes_of(kind: str) -> ChangeFigures:
         decided = sum(results[kind].values())
         turned = decided - results[kind].get("accepted", 0) - results[kind].get("upheld", 0)
-        return ChangeFigures(decided=decided, turned=turned, rate=_share_of(turned, decided), results=results[kind])
+        return ChangeFigures(
+            decided=decided, turned=turned, rate=_share_of(turned, decided), results=results[kind]
+        )
 
-    return Reversals(reviews=changes_of("review"), appeals=changes_of("appeal"), reopened=changes_of("reopened"))
+    return Reversals(
+        reviews=changes_of("review"), appeals=changes_of("appeal"), reopened=changes_of("reopened")
+    )
 
 
 async def _measure_decisions(connection: AsyncConnection, span: TimeSpan) -> DecisionTimes:
@@ -348,7 +397,9 @@ async def _count_open_work(connection: AsyncConnection) -> OpenWork:
     }
     work = {}
     for name, (since, where) in conditions.items():
-        count, oldest = (await connection.execute(select(func.count(), func.min(since)).where(where))).one()
+        count, oldest = (
+            await connection.execute(select(func.count(), func.min(since)).where(where))
+        ).one()
         work[name] = OpenItems(waiting=count, oldest=oldest)
     return OpenWork.model_validate(work)
 
@@ -365,7 +416,9 @@ def _share_of(part: float, whole: float) -> float | None:
 
 def _measure_drift(now: Counter[str], then: Counter[str], earlier: TimeSpan) -> CategoryDrift:
     names = sorted({*now, *then}, key=lambda name: (-now[name], -then[name], name))
-    posts, posts_before, distance = now.total(), then.total(), None
+    posts = now.total()
+    posts_before = then.total()
+    distance = None
     if posts and posts_before:
         from scipy.spatial.distance import jensenshannon
 
@@ -381,4 +434,6 @@ def _measure_drift(now: Counter[str], then: Counter[str], earlier: TimeSpan) -> 
         )
         for name in names
     ]
-    return CategoryDrift(before=earlier, posts=posts, posts_before=posts_before, distance=distance, categories=shares)
+    return CategoryDrift(
+        before=earlier, posts=posts, posts_before=posts_before, distance=distance, categories=shares
+    )

@@ -77,22 +77,31 @@ def case_bounds(options: ServiceOptions, prices: Prices | None) -> CaseBounds:
 
     def dearest_token(settings: JSON) -> float:
         """Return the price of the dearest token of the models that the settings name, or of all if that isn't known."""
-        context, models = context_from(settings), set(prices.root)
+        context = context_from(settings)
+        models = set(prices.root)
         if not context.line_up:
             with suppress(BadInput):  # a key is missing, and the trial will say so
                 models = {str(model) for model in check_models(context, os.environ)}
         priced = [prices.root[model] for model in models if model in prices.root]
         return max((max(price.input, price.output) for price in priced), default=0.0) / 1e6
 
-    def cost(model: str, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> float | None:
-        tokens = ModelUsage(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, completion_tokens=answer_tokens)
+    def cost(
+        model: str, prompt_tokens: int, cached_tokens: int, answer_tokens: int
+    ) -> float | None:
+        tokens = ModelUsage(
+            prompt_tokens=prompt_tokens,
+            cached_tokens=cached_tokens,
+            completion_tokens=answer_tokens,
+        )
         return prices.cost_of_tokens(model, tokens)
 
     return CaseBounds(options.case_calls, options.case_tokens, dearest_token, cost)
 
 
 @asynccontextmanager
-async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds, replica: str) -> AsyncIterator[None]:
+async def paid_by_key(
+    store: Store, key_id: str, bounds: CaseBounds, replica: str
+) -> AsyncIterator[None]:
     """Let a key pay for the one letter of a model within the block, and its retries; it belongs to no case under way.
 
     A row in this replica's name says what is reserved, so that `settle_broken_off` finds it if the replica is killed.
@@ -105,9 +114,14 @@ async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds, replica: st
         return
     async with store.transaction() as connection:
         reserved = await reserve(store, connection, key_id, "baseline", {}, 1, bounds)
-        row: JSON = {"key_id": key_id, "period": _letter_period(reserved.day if reserved else "", replica)}
+        row: JSON = {
+            "key_id": key_id,
+            "period": _letter_period(reserved.day if reserved else "", replica),
+        }
         if reserved is not None:
-            amounts = {f"reserved_{kind}": amount for kind, amount in reserved.whole.model_dump().items()}
+            amounts = {
+                f"reserved_{kind}": amount for kind, amount in reserved.whole.model_dump().items()
+            }
             await connection.execute(usage.insert().values(**row, **amounts))
     allowance = bounds.allowance(reserved)
     try:
@@ -130,7 +144,11 @@ async def settle_broken_off(store: Store, replica: str, takeover: float) -> None
     owner = func.substr(usage.c.period, 1 + len(_letter_period(day_of(database_datetime()), "")))
     broken_off = usage.c.period.like("%Tletter-%") & owner_is_dead(owner, replica, takeover)
     async with store.transaction() as connection:
-        for row in (await connection.execute(delete(usage).where(broken_off).returning(usage))).mappings().all():
+        for row in (
+            (await connection.execute(delete(usage).where(broken_off).returning(usage)))
+            .mappings()
+            .all()
+        ):
             amounts = {kind: row[f"reserved_{kind}"] for kind in KINDS}
             reserved = Reservation(day=row["period"].partition("T")[0], attempt=1, **amounts)
             await settle(store, connection, row["key_id"], reserved, None)

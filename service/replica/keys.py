@@ -44,7 +44,8 @@ class KeyRefused(Problem):
     def __init__(self, reason: RefusalReason, key_id: str = "", message: str = _NO_KEY) -> None:
         """Take the reason, the key's id, and what the client reads."""
         super().__init__("no_key", message)
-        self.reason, self.key_id = reason, key_id
+        self.reason = reason
+        self.key_id = key_id
 
 
 class KeyLimits(Frozen):
@@ -67,7 +68,11 @@ class Caller(Frozen):
 
     def may(self, scope: Scope) -> bool:
         """Return whether a scope is theirs; admin has all, and lead has review."""
-        return scope in self.scopes or "admin" in self.scopes or (scope == "review" and "lead" in self.scopes)
+        return (
+            scope in self.scopes
+            or "admin" in self.scopes
+            or (scope == "review" and "lead" in self.scopes)
+        )
 
     @property
     def audit_actor(self) -> Who:
@@ -81,7 +86,12 @@ OPERATOR = Caller(key_id="", name="operator", scopes=("admin",))
 
 
 async def add_key(
-    store: Store, name: str, scopes: Sequence[str], limits: KeyLimits, expires: float | None = None, priority: int = 0
+    store: Store,
+    name: str,
+    scopes: Sequence[str],
+    limits: KeyLimits,
+    expires: float | None = None,
+    priority: int = 0,
 ) -> str:
     """Make a key, and return it whole, for the only time.
 
@@ -99,23 +109,37 @@ async def add_key(
     unknown = next((each for each in scopes if each not in SCOPES), None)
     if unknown is not None or not scopes:
         raise BadInput(f"scope: {unknown or 'none'}: is no scope; they are {', '.join(SCOPES)}")
-    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    row = {"id": key_id, "name": name, "hash": _hash_secret(secret), "scopes": list(dict.fromkeys(scopes))}
+    key_id = secrets.token_hex(6)
+    secret = secrets.token_urlsafe(32)
+    row = {
+        "id": key_id,
+        "name": name,
+        "hash": _hash_secret(secret),
+        "scopes": list(dict.fromkeys(scopes)),
+    }
     async with store.transaction() as connection:
         made = api_keys.insert().values(
             **row, created=database_now(), expires=expires, priority=priority, **limits.model_dump()
         )
         await connection.execute(made)
-        details: JSON = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
+        details: JSON = {
+            "name": name,
+            "scopes": row["scopes"],
+            **limits.model_dump(exclude_none=True),
+        }
         if expires is not None:
             details["expires"] = expires
         if priority:
             details["priority"] = priority
-        await append(connection, THE_OPERATOR, LogEntry(kind="key.made", subject=key_id, details=details))
+        await append(
+            connection, THE_OPERATOR, LogEntry(kind="key.made", subject=key_id, details=details)
+        )
     return f"{_MARK}_{key_id}_{secret}"
 
 
-async def rotate_key(store: Store, key_id: str, overlap: float, expires: float | None = None) -> tuple[str, float]:
+async def rotate_key(
+    store: Store, key_id: str, overlap: float, expires: float | None = None
+) -> tuple[str, float]:
     """Give a key another secret; also one that has expired.
 
     Args:
@@ -130,7 +154,8 @@ async def rotate_key(store: Store, key_id: str, overlap: float, expires: float |
     Raises:
         BadInput: there is no such key in force, or an older secret still opens it and `overlap` isn't 0.
     """
-    now, secret = database_now(), secrets.token_urlsafe(32)
+    now = database_now()
+    secret = secrets.token_urlsafe(32)
     in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
         row = await first_row(connection, select(api_keys).where(in_force).with_for_update())
@@ -152,7 +177,9 @@ async def rotate_key(store: Store, key_id: str, overlap: float, expires: float |
         if not overlap:
             await connection.execute(delete(desk_sessions).where(desk_sessions.c.key_id == key_id))
         details = {"old_expires": old_expires, "expires": expires}
-        await append(connection, THE_OPERATOR, LogEntry(kind="key.rotated", subject=key_id, details=details))
+        await append(
+            connection, THE_OPERATOR, LogEntry(kind="key.rotated", subject=key_id, details=details)
+        )
     return f"{_MARK}_{key_id}_{secret}", old_expires
 
 
@@ -160,7 +187,9 @@ async def revoke_key(store: Store, key_id: str) -> None:
     """Revoke a key: from now on it opens nothing; raise BadInput if there is no such key, or it is revoked already."""
     in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
-        done = await connection.execute(update(api_keys).where(in_force).values(revoked=database_now()))
+        done = await connection.execute(
+            update(api_keys).where(in_force).values(revoked=database_now())
+        )
         if done.rowcount:
             await append(connection, THE_OPERATOR, LogEntry(kind="key.revoked", subject=key_id))
     if not done.rowcount:
@@ -176,7 +205,9 @@ async def list_keys(store: Store) -> list[JSON]:
 async def count_keys_ending(store: Store) -> int:
     """Return how many keys in force end within `WARNING_DAYS`."""
     now = database_now()
-    soon = api_keys.c.revoked.is_(None) & api_keys.c.expires.between(now, now + 86_400 * WARNING_DAYS)
+    soon = api_keys.c.revoked.is_(None) & api_keys.c.expires.between(
+        now, now + 86_400 * WARNING_DAYS
+    )
     return int(await store.fetch_value(select(func.count()).where(soon)) or 0)
 
 
@@ -222,16 +253,23 @@ async def count_request(store: Store, who: Caller, times: int = 1, *, free: bool
     if not who.key_id:
         return
     now = database_datetime()
-    minute, limits = now.strftime("%Y-%m-%dT%H:%M"), who.limits
+    minute = now.strftime("%Y-%m-%dT%H:%M")
+    limits = who.limits
     if limits.per_minute is not None:
         spent = {"calls": 0, "tokens": 0, "money": 0.0}
-        counting = store.insert(usage).values(key_id=who.key_id, period=minute, requests=times, **spent)
+        counting = store.insert(usage).values(
+            key_id=who.key_id, period=minute, requests=times, **spent
+        )
         counting = counting.on_conflict_do_update(
             index_elements=["key_id", "period"], set_={"requests": usage.c.requests + times}
         ).returning(usage.c.requests)
         async with store.transaction() as connection:
             if (await connection.execute(counting)).scalar_one() > limits.per_minute:
-                raise Problem("too_many", f"over {limits.per_minute} requests a minute", retry_after=61 - now.second)
+                raise Problem(
+                    "too_many",
+                    f"over {limits.per_minute} requests a minute",
+                    retry_after=61 - now.second,
+                )
     if not free:
         await _check_budget(store, who, now)
 
@@ -245,13 +283,16 @@ async def check_key(store: Store, key_id: str) -> None:
     try:
         caller = await _caller_in_force(store, key_id)
     except KeyRefused as refused:
-        raise KeyRefused(refused.reason, key_id, f"the key that asked for it is {refused.reason}") from None
+        raise KeyRefused(
+            refused.reason, key_id, f"the key that asked for it is {refused.reason}"
+        ) from None
     await _check_budget(store, caller, database_datetime())
 
 
 async def _caller_in_force(store: Store, key_id: str, secret: str | None = None) -> Caller:
     """Return whom the id of a key stands for; raise KeyRefused if it isn't in force, or the secret is another's."""
-    row, now = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id)), database_now()
+    row = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id))
+    now = database_now()
     if row is None:
         raise KeyRefused("unknown")
     ends = [row["expires"]]
@@ -270,7 +311,11 @@ async def _caller_in_force(store: Store, key_id: str, secret: str | None = None)
 
 
 async def _check_budget(store: Store, who: Caller, now: datetime) -> None:
-    limits = {"calls": who.limits.daily_calls, "tokens": who.limits.daily_tokens, "money": who.limits.daily_money}
+    limits = {
+        "calls": who.limits.daily_calls,
+        "tokens": who.limits.daily_tokens,
+        "money": who.limits.daily_money,
+    }
     if not any(limit is not None for limit in limits.values()):
         return
     where = (usage.c.key_id == who.key_id) & (usage.c.period == now.strftime("%Y-%m-%d"))

@@ -71,13 +71,18 @@ class NearCopies:
 
     def __init__(self, store: Store) -> None:
         """Keep the database."""
-        self._store, self._signed = store, dict[str, _Signed]()
+        self._store = store
+        self._signed = dict[str, _Signed]()
         self._signing = asyncio.Lock()
 
     async def count(self, case_ids: Iterable[str]) -> dict[str, int]:
         """Return, for each of these waiting cases that has near-copies, how many."""
         waiting = await self._sign_waiting()
-        found = {case_id: len(_find_near_ids(case_id, waiting)) for case_id in case_ids if case_id in waiting}
+        found = {
+            case_id: len(_find_near_ids(case_id, waiting))
+            for case_id in case_ids
+            if case_id in waiting
+        }
         return {case_id: number for case_id, number in found.items() if number}
 
     async def find(self, case_id: str, ticked: Sequence[str] = ()) -> list[NearCopy]:
@@ -87,13 +92,17 @@ class NearCopies:
         """
         waiting = await self._sign_waiting()
         near = _find_near_ids(case_id, waiting) if case_id in waiting else []
-        wanted = [each for each in dict.fromkeys([*ticked, *near]) if each != case_id][:MOST_TOGETHER]
+        wanted = [each for each in dict.fromkeys([*ticked, *near]) if each != case_id][
+            :MOST_TOGETHER
+        ]
         if not wanted:
             return []
         shown = select(cases).where(cases.c.id.in_([case_id, *wanted]), waits_for_review())
         rows = {row["id"]: row for row in await self._store.fetch_rows(shown)}
         own = _text_of(rows.get(case_id, {}))
-        copies = await asyncio.to_thread(_copies_of, [rows[each] for each in wanted if each in rows], own, set(near))
+        copies = await asyncio.to_thread(
+            _copies_of, [rows[each] for each in wanted if each in rows], own, set(near)
+        )
         return sorted(copies, key=lambda each: (not each.near, not each.same))
 
     async def _sign_waiting(self) -> dict[str, _Signed]:
@@ -116,7 +125,9 @@ def _sign_all(rows: Iterable[JSON]) -> dict[str, _Signed]:
 
 
 def _sign(row: JSON) -> _Signed:
-    signature, image, sha = text_signature(_text_of(row)), (row["post"] or {}).get("image"), row["image_sha"]
+    signature = text_signature(_text_of(row))
+    image = (row["post"] or {}).get("image")
+    sha = row["image_sha"]
     comparable = (signature or sha) and (sha or not image)
     return _Signed(signature, (sha, row["policy_sha"]) if comparable else None)
 
@@ -154,15 +165,23 @@ def _copy_of(row: JSON, own: str, *, near: bool) -> NearCopy:
 
 def mark_differences(text: str, other: str) -> tuple[CopySegment, ...]:
     """Return the words of `other` in pieces, those marked that don't stand in `text` at their place."""
-    words, theirs = text.split(), other.split()
-    alike = [*map(operator.eq, words, theirs), False].index(False)  # words before the first that differs
+    words = text.split()
+    theirs = other.split()
+    alike = [*map(operator.eq, words, theirs), False].index(
+        False
+    )  # words before the first that differs
     end = alike + _MOST_WORDS
     pieces = [CopySegment(text=" ".join(theirs[:alike]))] if alike else []
     matcher = difflib.SequenceMatcher(None, words[alike:end], theirs[alike:end], autojunk=False)
-    changes = [(kind, theirs[alike + start : alike + stop]) for kind, _, _, start, stop in matcher.get_opcodes()]
+    changes = [
+        (kind, theirs[alike + start : alike + stop])
+        for kind, _, _, start, stop in matcher.get_opcodes()
+    ]
     if words[end:] or theirs[end:]:
         changes.append(("equal" if words[end:] == theirs[end:] else "replace", theirs[end:]))
-    pieces += [CopySegment(text=" ".join(part) or "[…]", differs=kind != "equal") for kind, part in changes]
+    pieces += [
+        CopySegment(text=" ".join(part) or "[…]", differs=kind != "equal") for kind, part in changes
+    ]
     return tuple(pieces)
 
 
@@ -190,7 +209,9 @@ class NearestCases:
 
     def __init__(self, store: Store) -> None:
         """Keep the database."""
-        self._store, self._index, self._making = store, _CaseIndex((0, None)), asyncio.Lock()
+        self._store = store
+        self._index = _CaseIndex((0, None))
+        self._making = asyncio.Lock()
 
     async def find(self, text: str, *, besides: str, count: int = 3) -> list[NearestCase]:
         """Return the decided cases nearest to a text, nearest first, without the case `besides`.
@@ -212,8 +233,14 @@ class NearestCases:
         near = {case_id: similarity for similarity, _, case_id in await asyncio.to_thread(
             index.find_nearest, query, count, is_like
         )}  # fmt: skip
-        rows = await self._store.fetch_rows(select(cases).where(cases.c.id.in_(near))) if near else []
-        found = [decided_case_of_row(row) for row in rows if has_words(row) and row["outcome"] == "verdict"]
+        rows = (
+            await self._store.fetch_rows(select(cases).where(cases.c.id.in_(near))) if near else []
+        )
+        found = [
+            decided_case_of_row(row)
+            for row in rows
+            if has_words(row) and row["outcome"] == "verdict"
+        ]
         nearest = [NearestCase(each, near[each.case]) for each in found if each is not None]
         return sorted(nearest, key=lambda each: -each.similarity)
 
@@ -223,7 +250,8 @@ class NearestCases:
             [row] = await self._store.fetch_rows(
                 select(func.count().label("number"), func.max(decisions.c.at).label("last"))
             )
-            decided, begun = (int(row["number"]), row["last"]), time.monotonic()
+            decided = (int(row["number"]), row["last"])
+            begun = time.monotonic()
             if decided != self._index.decided and begun >= self._index.again:
                 index = await self._make_index()
                 now = time.monotonic()
@@ -237,7 +265,12 @@ class NearestCases:
         by_people = select(decisions.c.case_id).distinct()
         latest = (
             select(cases.c.id, cases.c.post, cases.c.erased)
-            .where(COUNTED, cases.c.id.in_(by_people), cases.c.outcome == "verdict", cases.c.erased.is_(None))
+            .where(
+                COUNTED,
+                cases.c.id.in_(by_people),
+                cases.c.outcome == "verdict",
+                cases.c.erased.is_(None),
+            )
             .order_by(cases.c.finished.desc(), cases.c.id)
             .limit(MOST_CASES)
         )

@@ -159,7 +159,9 @@ class ServiceOptions(Described):
     @field_validator("webhook_retries", "desk_proxy", mode="before")
     @classmethod
     def _split_list(cls, given: object) -> object:
-        return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        return (
+            [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+        )
 
     @field_validator("retain_words", "retain_cases", "retain_dismissed", mode="before")
     @classmethod
@@ -190,7 +192,9 @@ def flag_of_option(name: str) -> str:
     return f"--limit {name}" if name in LIMITS else f"--{name.rstrip('_').replace('_', '-')}"
 
 
-def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None = None) -> ServiceOptions:
+def options_from(
+    environment: Mapping[str, str], given: Mapping[str, Any] | None = None
+) -> ServiceOptions:
     """Return the options that the environment sets, and above them those that are given.
 
     Raises:
@@ -201,7 +205,9 @@ def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None
         if each.startswith(PREFIX) and each not in names:
             near = suggest_name(each, names)
             raise BadInput(f"{each}: no such option{near and f'; {near}'}")
-    from_environment = {name: environment[each] for each, name in names.items() if environment.get(each)}
+    from_environment = {
+        name: environment[each] for each, name in names.items() if environment.get(each)
+    }
     try:
         return ServiceOptions.model_validate({**from_environment, **(given or {})})
     except ValidationError as error:

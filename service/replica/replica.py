@@ -52,16 +52,23 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 class Replica:
     """One process of the service: its database, its queue, its worker, and what they serve."""
 
-    def __init__(self, options: ServiceOptions, store: Store, case_store: CaseStore, telemetry: Telemetry) -> None:
+    def __init__(
+        self, options: ServiceOptions, store: Store, case_store: CaseStore, telemetry: Telemetry
+    ) -> None:
         """Put the parts together; `run_replica` starts them."""
-        self.options, self.store, self.case_store, self.prices = options, store, case_store, telemetry.prices
+        self.options = options
+        self.store = store
+        self.case_store = case_store
+        self.prices = telemetry.prices
         self.queued = asyncio.Event()  # set when a case waits that this replica may take up
         self.batches = BatchStore(store, case_store.replica, options.takeover, case_store.bounds)
         self.outages = Outages(store, self.batches, options.hold_seconds, telemetry.metrics)
         self.worker = Worker(case_store, store, options.in_flight, telemetry, self.outages)
         self.intake = CaseIntake(options, case_store, self.queued, self.worker)
         self.reviews = Reviews(store, self.intake)
-        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued, case_store.bounds)
+        self.appeals = Appeals(
+            store, case_store.outbox, options.appeal_days, self.queued, case_store.bounds
+        )
         self.second_opinions = SecondOpinions(store, self.appeals)
         self.nearest_cases = NearestCases(store)
         self.near_copies = NearCopies(store)
@@ -79,7 +86,9 @@ class Replica:
 
     async def drain(self) -> None:
         """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
-        await asyncio.gather(_cancel_tasks(self.work_tasks), self.worker.stop(self.options.graceful))
+        await asyncio.gather(
+            _cancel_tasks(self.work_tasks), self.worker.stop(self.options.graceful)
+        )
 
     async def find_trouble(self) -> str | None:
         """Return why this replica can't do its work now, or None if it can."""
@@ -129,7 +138,10 @@ class Replica:
         seconds = clock_offset()
         differs = abs(seconds) > MOST_SECONDS
         if differs and not self._clock_differs:
-            _LOG.warning("the clock of this machine is %+.0f s from the database's, which counts; set it", seconds)
+            _LOG.warning(
+                "the clock of this machine is %+.0f s from the database's, which counts; set it",
+                seconds,
+            )
         self._clock_differs = differs
         await self._release_orphaned_cases()
 
@@ -141,13 +153,17 @@ class Replica:
         """
         mine = and_(cases.c.status == "running", cases.c.owner == self.case_store.replica)
         rows = await self.store.fetch_rows(select(cases.c.id, cases.c.attempt).where(mine))
-        found = {(row["id"], row["attempt"]) for row in rows if row["id"] not in self.worker.case_ids}
+        found = {
+            (row["id"], row["attempt"]) for row in rows if row["id"] not in self.worker.case_ids
+        }
         judged_alone = or_(cases.c.batch_id.is_(None), cases.c.answer.is_not(None))
         status = case((judged_alone, "queued"), else_="waiting")
         for case_id, attempt in found & self._orphans:
             orphaned = and_(mine, cases.c.id == case_id, cases.c.attempt == attempt)
             async with self.store.transaction() as connection:
-                await connection.execute(update(cases).where(orphaned).values(status=status, owner=None))
+                await connection.execute(
+                    update(cases).where(orphaned).values(status=status, owner=None)
+                )
             _LOG.warning("case %s: was in this replica's name, and not tried", case_id)
         self._orphans = found - self._orphans
 
@@ -157,10 +173,13 @@ class Replica:
         The table of cases is the queue. Others may see the same ones: `CaseStore.take_next` gives each to one replica.
         While a provider doesn't answer, the cases that need it stay where they are, and hold up none behind them.
         """
-        taken, passed_over = 0, list[str]()
+        taken = 0
+        passed_over = list[str]()
         while not taken and len(passed_over) <= self.options.queue:
             waiting = await self.case_store.list_free(
-                self.options.in_flight, without=passed_over, fewest_attempts_first=self.outages.any_open
+                self.options.in_flight,
+                without=passed_over,
+                fewest_attempts_first=self.outages.any_open,
             )
             for row in waiting:
                 await self.worker.wait_for_place()
@@ -169,7 +188,9 @@ class Replica:
                     is_chosen = self.outages.any_open
                     if is_chosen and not await self._admit(row):
                         passed_over.append(row["id"])
-                    elif not self.worker.stopping:  # else it stays in the queue, for whoever is there then
+                    elif (
+                        not self.worker.stopping
+                    ):  # else it stays in the queue, for whoever is there then
                         held = await self.case_store.take_next(row["id"] if is_chosen else None)
                 finally:
                     if held is None:
@@ -187,7 +208,9 @@ class Replica:
     async def _admit(self, row: JSON) -> bool:
         """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
         is_overdue = row["deadline"] is not None and row["deadline"] <= database_now()
-        needed = () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
+        needed = (
+            () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
+        )
         if self.outages.admit(row["id"], needed) and await self.outages.reach_providers(row["id"]):
             return True
         breaker = self.outages.blocking(needed, row["id"])
@@ -197,20 +220,41 @@ class Replica:
 
     def start_loops(self, sender: WebhookSender) -> list[asyncio.Task[None]]:
         """Begin the work that is repeated in the background; return that which goes on while the replica drains."""
-        batches, feeder, forgotten = self.batches, self.feeder, self.options.batch_forgotten
-        queue = repeat(self.take_up_free_cases, _SHORT_PAUSE, "the queue could not be looked at", self.queued)
+        batches = self.batches
+        feeder = self.feeder
+        forgotten = self.options.batch_forgotten
+        queue = repeat(
+            self.take_up_free_cases, _SHORT_PAUSE, "the queue could not be looked at", self.queued
+        )
         feeding = repeat(feeder.feed, _SHORT_PAUSE, "batches could not be fed", feeder.wake)
         self.work_tasks += [asyncio.create_task(each) for each in (queue, feeding)]
-        takeover, outbox = self.options.takeover, self.case_store.outbox
+        takeover = self.options.takeover
+        outbox = self.case_store.outbox
         letters = partial(settle_broken_off, self.store, self.case_store.replica, takeover)
         others = [
             repeat(letters, takeover, "letters that were broken off could not be settled"),
             repeat(self.send_heartbeat, takeover / 6, "no sign of life could be given"),
-            repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
+            repeat(
+                partial(batches.look_after, forgotten),
+                takeover / 3,
+                "batches could not be looked after",
+            ),
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
-            repeat(partial(announce_expiring_cases, self.store, outbox), _LONG_PAUSE, "webhooks could not be told"),
-            repeat(self.appeals.carry_out_due, _SHORT_PAUSE, "decisions on appeals could not be carried out"),
-            repeat(self.second_opinions.carry_out_due, _SHORT_PAUSE, "second opinions could not be carried out"),
+            repeat(
+                partial(announce_expiring_cases, self.store, outbox),
+                _LONG_PAUSE,
+                "webhooks could not be told",
+            ),
+            repeat(
+                self.appeals.carry_out_due,
+                _SHORT_PAUSE,
+                "decisions on appeals could not be carried out",
+            ),
+            repeat(
+                self.second_opinions.carry_out_due,
+                _SHORT_PAUSE,
+                "second opinions could not be carried out",
+            ),
             repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
             repeat(self.retention.delete_old_rows, _LONG_PAUSE, "old rows could not be deleted"),
@@ -247,20 +291,26 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
     Raises:
         BadInput: the database, its tables, the price table or a setting is wrong, or anybody could come in.
     """
-    telemetry.prices = await asyncio.to_thread(read_prices, options.prices) if options.prices else None
+    telemetry.prices = (
+        await asyncio.to_thread(read_prices, options.prices) if options.prices else None
+    )
     store = await Store.open(options.database)
     try:
         await store.check_tables()
         await check_options(options, store)
         await migrate_old_docket(store)
-        sampling = await store_sampling(store, options.second_opinions, options.second_opinions_of_court)
+        sampling = await store_sampling(
+            store, options.second_opinions, options.second_opinions_of_court
+        )
         outbox = Outbox(store, options.public_url)
         bounds = case_bounds(options, telemetry.prices)
         case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling, bounds)
         replica = Replica(options, store, case_store, telemetry)
         await replica.send_heartbeat()
         days = options.webhook_days, options.webhook_dead_days
-        sender = WebhookSender(store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days)
+        sender = WebhookSender(
+            store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days
+        )
         others = replica.start_loops(sender)
         try:
             yield replica

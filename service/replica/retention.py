@@ -42,17 +42,28 @@ class Retention:
 
     def __init__(self, store: Store, replica: str, options: ServiceOptions) -> None:
         """Keep how long what stays."""
-        self._store, self._options, self._me = store, options, replica_actor(replica)
+        self._store = store
+        self._options = options
+        self._me = replica_actor(replica)
         self._wipe_again = False  # a write-ahead log still holds old pages
-        self._without_events = (0.0, "")  # the end and the id of the last case whose events this replica has deleted
+        self._without_events = (
+            0.0,
+            "",
+        )  # the end and the id of the last case whose events this replica has deleted
 
     async def erase_old_words(self) -> None:
         """Erase what is old enough now."""
         done = ErasureResult()
         if self._options.retain_words is not None:
-            done = await erase_words(self._store, ErasureRequest(older_than=self._options.retain_words), self._me)
+            done = await erase_words(
+                self._store, ErasureRequest(older_than=self._options.retain_words), self._me
+            )
         if done.cases:
-            _LOG.info("the words of %d cases are erased, %d are left that somebody is at", done.cases, done.left)
+            _LOG.info(
+                "the words of %d cases are erased, %d are left that somebody is at",
+                done.cases,
+                done.left,
+            )
         if done.cases or self._wipe_again:
             await self._wipe_disk(done)
 
@@ -61,7 +72,10 @@ class Retention:
         done = await erase_words(self._store, ErasureRequest(case=case_id), by)
         await self._wipe_disk(done)
         if done.left:
-            raise Problem("conflict", f"case: {case_id}: is under way or under appeal; erase its words after that")
+            raise Problem(
+                "conflict",
+                f"case: {case_id}: is under way or under appeal; erase its words after that",
+            )
         is_there = select(cases.c.id).where(cases.c.id == case_id)
         if not done.cases and await self._store.fetch_value(is_there) is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
@@ -76,7 +90,9 @@ class Retention:
             except BadInput as error:
                 _LOG.warning("a store of precedents may keep words that were erased: %s", error)
         if self._store.file is not None:
-            self._wipe_again = not await asyncio.to_thread(wipe_file, self._store.file, rewrite=False)
+            self._wipe_again = not await asyncio.to_thread(
+                wipe_file, self._store.file, rewrite=False
+            )
 
     async def delete_old_rows(self) -> int:
         """Delete the next rows and cases that are old enough, and return how many there were."""
@@ -84,12 +100,15 @@ class Retention:
         return await self._prune_tables() + await self._prune_events() + await self._retire_cases()
 
     async def _retire_cases(self) -> int:
-        chosen, appeal_seconds = self._options, self._options.appeal_days * DAY
+        chosen = self._options
+        appeal_seconds = self._options.appeal_days * DAY
         number = 0
         for seconds, dismissed in ((chosen.retain_dismissed, True), (chosen.retain_cases, False)):
             if seconds is None:
                 continue
-            rule = RetirementRule(seconds=seconds, dismissed=dismissed, appeal_seconds=appeal_seconds)
+            rule = RetirementRule(
+                seconds=seconds, dismissed=dismissed, appeal_seconds=appeal_seconds
+            )
             done = await retire_cases(self._store, rule, self._me)
             number += len(done.ids)
             await asyncio.to_thread(remove_images, done.images)
@@ -123,11 +142,17 @@ class Retention:
         """Delete the events of the next trials that ended long ago: the record has all that they tell."""
         place = tuple_(cases.c.finished, cases.c.id)
         old = cases.c.outcome.is_not(None), cases.c.finished < database_now() - EVENT_DAYS * DAY
-        wanted = select(cases.c.finished, cases.c.id).where(place > tuple_(*self._without_events), *old)
-        rows = await self._store.fetch_rows(wanted.order_by(cases.c.finished, cases.c.id).limit(_MOST))
+        wanted = select(cases.c.finished, cases.c.id).where(
+            place > tuple_(*self._without_events), *old
+        )
+        rows = await self._store.fetch_rows(
+            wanted.order_by(cases.c.finished, cases.c.id).limit(_MOST)
+        )
         if rows:
             # Not of one that waits for a person: its trial may go on, and its events with it.
-            at_rest = select(cases.c.id).where(cases.c.id.in_([row["id"] for row in rows]), cases.c.question.is_(None))
+            at_rest = select(cases.c.id).where(
+                cases.c.id.in_([row["id"] for row in rows]), cases.c.question.is_(None)
+            )
             async with self._store.transaction() as connection:
                 await connection.execute(delete(events).where(events.c.case_id.in_(at_rest)))
             self._without_events = rows[-1]["finished"], rows[-1]["id"]

@@ -102,15 +102,24 @@ class TransparencyNumbers(Described):
     suppressed_below: int | None = None
 
 
-async def count_transparency(store: Store, span: TimeSpan, suppress_below: int | None = None) -> TransparencyNumbers:
+async def count_transparency(
+    store: Store, span: TimeSpan, suppress_below: int | None = None
+) -> TransparencyNumbers:
     """Return the numbers of a report; its tables leave out counts below `suppress_below`."""
     board = await count_figures(store, span)
     counting = select(func.count()).where(ended_within(span), cases.c.hateful.is_(True))
-    complaints = is_within(appeals.c.created, span), appeals.c.kind == "appeal", of_counted_case(appeals.c.case_id)
+    complaints = (
+        is_within(appeals.c.created, span),
+        appeals.c.kind == "appeal",
+        of_counted_case(appeals.c.case_id),
+    )
     complained = select(func.count()).where(*complaints)
     stated = select(statements.c.status, func.count()).where(is_within(statements.c.created, span))
     async with store.reading() as connection:
-        groups = [await _count_groups(connection, span, each) for each in (cases.c.category, cases.c.language)]
+        groups = [
+            await _count_groups(connection, span, each)
+            for each in (cases.c.category, cases.c.language)
+        ]
         groups.append(await _count_clauses(connection, span))
         hateful = (await connection.execute(counting)).scalar_one()
         made = (await connection.execute(complained)).scalar_one()
@@ -138,12 +147,19 @@ async def count_transparency(store: Store, span: TimeSpan, suppress_below: int |
 
 async def _count_clauses(connection: AsyncConnection, span: TimeSpan) -> list[VerdictGroup]:
     """Return the verdicts that cite each clause, under the names of its policy and its own: `h-vli 1.1`."""
-    cited = select(cases.c.policy_name, cases.c.cited).where(cases.c.outcome == "verdict", cases.c.cited.is_not(None))
+    cited = select(cases.c.policy_name, cases.c.cited).where(
+        cases.c.outcome == "verdict", cases.c.cited.is_not(None)
+    )
     cited = cited.where(cases.c.policy_name.is_not(None), COUNTED)
     rows = (await connection.execute(cited.distinct())).all()
     groups = []
-    for policy, clause in sorted({(policy, clause) for policy, ids in rows for clause in ids.split()}):
-        theirs = cases.c.policy_name == policy, cases.c.cited.contains(f" {clause} ", autoescape=True)
+    for policy, clause in sorted(
+        {(policy, clause) for policy, ids in rows for clause in ids.split()}
+    ):
+        theirs = (
+            cases.c.policy_name == policy,
+            cases.c.cited.contains(f" {clause} ", autoescape=True),
+        )
         counted = await _count_groups(connection, span, cases.c.policy_name, *theirs)
         groups += [each.model_copy(update={"name": f"{policy} {clause}"}) for each in counted]
     return groups
@@ -156,18 +172,29 @@ async def _count_groups(
     groups: dict[str, JSON] = defaultdict(lambda: {"changed": 0, "appeals": 0, "turned": 0})
     hated = func.count().filter(cases.c.hateful.is_(True))
     counted = select(column, func.count(), hated, func.count(cases.c.reviewer))
-    counted = counted.where(ended_within(span), cases.c.outcome == "verdict", *conditions).group_by(column)
+    counted = counted.where(ended_within(span), cases.c.outcome == "verdict", *conditions).group_by(
+        column
+    )
     for name, posts, hateful, by_people in await connection.execute(counted):
         share = max(0, posts - by_people) / posts
-        groups[name or UNKNOWN].update(posts=posts, hateful=hateful, by_people=by_people, automated_share=share)
+        groups[name or UNKNOWN].update(
+            posts=posts, hateful=hateful, by_people=by_people, automated_share=share
+        )
     durations = select_verdict_times(span, column).where(*conditions)
     for name, times in (await measure_durations(connection, durations)).items():
         groups[name or UNKNOWN]["median_seconds"] = times.median
     parts = (column, decisions.c.kind, decisions.c.result)
-    decided = select(*parts, func.count(distinct(decisions.c.case_id))).where(is_within(decisions.c.at, span))
-    decided = decided.join(cases, cases.c.id == decisions.c.case_id).where(COUNTED, *conditions).group_by(*parts)
+    decided = select(*parts, func.count(distinct(decisions.c.case_id))).where(
+        is_within(decisions.c.at, span)
+    )
+    decided = (
+        decided.join(cases, cases.c.id == decisions.c.case_id)
+        .where(COUNTED, *conditions)
+        .group_by(*parts)
+    )
     for name, kind, result, number in await connection.execute(decided):
-        group, changed = groups[name or UNKNOWN], 0 if result in ("accepted", "upheld") else number
+        group = groups[name or UNKNOWN]
+        changed = 0 if result in ("accepted", "upheld") else number
         if kind == "review":
             group["changed"] += changed
         elif kind == "appeal":
@@ -192,7 +219,11 @@ def suppress_small(groups: Sequence[VerdictGroup], least: int) -> list[VerdictGr
         if group.name in small:
             counts = {**dict.fromkeys(counts), "name": group.name}
         for name in ("hateful", "by_people", "changed", "appeals", "turned"):
-            rest = (counts["posts"] or 0) - (counts[name] or 0) if name in ("hateful", "by_people") else 0
+            rest = (
+                (counts["posts"] or 0) - (counts[name] or 0)
+                if name in ("hateful", "by_people")
+                else 0
+            )
             if 0 < (counts[name] or 0) < least or 0 < rest < least:
                 counts[name] = None
         if counts["by_people"] is None:
@@ -212,19 +243,36 @@ def render_transparency(report: TransparencyNumbers, form: str) -> str:
         whole = report.model_dump(mode="json", exclude={"by_category", "by_language", "by_clause"})
         for measure, value in _flat_fields("", whole):
             table.write_row(("total", "", measure, value))
-        tables = ("category", report.by_category), ("language", report.by_language), ("clause", report.by_clause)
+        tables = (
+            ("category", report.by_category),
+            ("language", report.by_language),
+            ("clause", report.by_clause),
+        )
         for title, groups in tables:
             for group in groups:
                 for measure, value in group.model_dump(exclude={"name"}).items():
                     table.write_row((title, group.name, measure, value))
         return output.getvalue()
     template = "transparency.html.jinja" if form == "html" else "transparency.md.jinja"
-    begin, end = (format_date(each).removesuffix(", 00:00 UTC") for each in (report.span.since, report.span.until))
-    shown = {"it": report, "begin": begin, "end": end, "written": format_date(time.time()), "took": format_duration}
+    begin, end = (
+        format_date(each).removesuffix(", 00:00 UTC")
+        for each in (report.span.since, report.span.until)
+    )
+    shown = {
+        "it": report,
+        "begin": begin,
+        "end": end,
+        "written": format_date(time.time()),
+        "took": format_duration,
+    }
     return render_template(template, shown)
 
 
 def _flat_fields(name: str, value: object) -> list[tuple[str, object]]:
     if not isinstance(value, dict):
         return [(name, value)]
-    return [each for key, part in value.items() for each in _flat_fields(f"{name}.{key}".lstrip("."), part)]
+    return [
+        each
+        for key, part in value.items()
+        for each in _flat_fields(f"{name}.{key}".lstrip("."), part)
+    ]

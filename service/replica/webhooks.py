@@ -23,7 +23,14 @@ from standardwebhooks import Webhook
 
 from tribunal import __version__
 from tribunal.core.times import DAY, database_datetime, database_now, new_id, seconds_until_retry
-from tribunal.docket.outbox import EVENTS, FIRST_EVENTS, TEST, Outbox, events_of_webhook, message_body
+from tribunal.docket.outbox import (
+    EVENTS,
+    FIRST_EVENTS,
+    TEST,
+    Outbox,
+    events_of_webhook,
+    message_body,
+)
 from tribunal.errors import BadInput, Problem
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -63,8 +70,11 @@ async def add_webhook(
     check_url(url, http)
     if events is None:
         events = EVENTS
-    if (unknown := next((each for each in events if each not in EVENTS), None)) is not None or not events:
-        raise BadInput(f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}")
+    unknown = next((each for each in events if each not in EVENTS), None)
+    if unknown is not None or not events:
+        raise BadInput(
+            f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}"
+        )
     webhook_id = f"hook-{secrets.token_hex(6)}"
     secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     wanted = list(dict.fromkeys(events))
@@ -73,9 +83,18 @@ async def add_webhook(
     later = [each for each in wanted if each not in FIRST_EVENTS] or None
     row = {"id": webhook_id, "url": url, "secret": secret, "events": first, "later_events": later}
     async with store.transaction() as connection:
-        await connection.execute(webhooks.insert().values(**row, with_record=with_record, created=database_now()))
-        details = {"host": urlsplit(url).hostname, "url_sha": sha(url), "events": wanted, "with_record": with_record}
-        await append(connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details))
+        await connection.execute(
+            webhooks.insert().values(**row, with_record=with_record, created=database_now())
+        )
+        details = {
+            "host": urlsplit(url).hostname,
+            "url_sha": sha(url),
+            "events": wanted,
+            "with_record": with_record,
+        }
+        await append(
+            connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details)
+        )
     return webhook_id, secret
 
 
@@ -83,10 +102,18 @@ def check_url(url: str, http: bool) -> None:
     """Check the address of an endpoint; raise BadInput if it is none, or has no TLS and `http` isn't allowed."""
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port
     except ValueError:
-        host, parts = None, urlsplit("")
-    if not host or parts.scheme not in ("https", "http") or not url.isprintable() or " " in url or len(url) > MAX_URL:
+        host = None
+        parts = urlsplit("")
+    if (
+        not host
+        or parts.scheme not in ("https", "http")
+        or not url.isprintable()
+        or " " in url
+        or len(url) > MAX_URL
+    ):
         raise BadInput(f"url: {url[:100]!r}: is no web address; write https://host/path")
     if parts.username is not None or parts.password is not None:
         raise BadInput("url: holds a user or a password; leave it out: each message is signed")
@@ -99,7 +126,10 @@ def check_url(url: str, http: bool) -> None:
 async def list_webhooks(store: Store) -> list[JSON]:
     """Return every endpoint without its secret, the oldest first."""
     shown = [column for column in webhooks.c if column.name != "secret"]
-    return [_as_shown(row) for row in await store.fetch_rows(select(*shown).order_by(webhooks.c.created))]
+    return [
+        _as_shown(row)
+        for row in await store.fetch_rows(select(*shown).order_by(webhooks.c.created))
+    ]
 
 
 async def find_webhook(store: Store, webhook_id: str) -> JSON:
@@ -116,7 +146,9 @@ def _as_shown(row: JSON) -> JSON:
 
 async def remove_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
     """Remove an endpoint, and every message to it that is left; raise Problem if there is none."""
-    await _change_webhook(store, delete(webhooks), LogEntry(kind="webhook.removed", subject=webhook_id), by)
+    await _change_webhook(
+        store, delete(webhooks), LogEntry(kind="webhook.removed", subject=webhook_id), by
+    )
 
 
 async def enable_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
@@ -125,7 +157,9 @@ async def enable_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> N
     await _change_webhook(store, enabling, LogEntry(kind="webhook.enabled", subject=webhook_id), by)
 
 
-async def _change_webhook(store: Store, statement: Update | Delete, entry: LogEntry, by: Who) -> None:
+async def _change_webhook(
+    store: Store, statement: Update | Delete, entry: LogEntry, by: Who
+) -> None:
     async with store.transaction() as connection:
         done = await connection.execute(statement.where(webhooks.c.id == entry.subject))
         if not done.rowcount:
@@ -134,12 +168,17 @@ async def _change_webhook(store: Store, statement: Update | Delete, entry: LogEn
 
 
 def _unknown_webhook(webhook_id: str) -> Problem:
-    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal service webhooks list shows them")
+    return Problem(
+        "not_found",
+        f"webhook: {webhook_id[:80]}: there is none; tribunal service webhooks list shows them",
+    )
 
 
 _LOG = logging.getLogger(__name__)
 _MAX_AT_A_TIME = 16  # messages to one endpoint, so that a slow one holds up no other
-_ENOUGH_ROOM = 4  # of these, before more are taken up: each look at what is due costs as much as sending one
+_ENOUGH_ROOM = (
+    4  # of these, before more are taken up: each look at what is due costs as much as sending one
+)
 _MAX_PAUSE = 86_400.0  # seconds that an endpoint may ask us to wait
 _JITTER = 0.2  # of a pause; endpoints that failed together are not asked again together
 
@@ -159,7 +198,12 @@ def open_session() -> aiohttp.ClientSession:
 
 
 async def post_message(
-    session: aiohttp.ClientSession, seconds: float, url: str, secret: str | None, message_id: str, body: str
+    session: aiohttp.ClientSession,
+    seconds: float,
+    url: str,
+    secret: str | None,
+    message_id: str,
+    body: str,
 ) -> DeliveryAnswer:
     """Send a message once, signed if there is a secret. Redirects aren't followed; only the answer's status is read.
 
@@ -185,7 +229,9 @@ async def post_message(
             if 300 <= status < 400:
                 return DeliveryAnswer(status, f"answered {status}; redirects are not followed")
             pause = seconds_until_retry(answer.headers.get("Retry-After", ""))
-            return DeliveryAnswer(status, f"answered {status}", None if pause is None else min(pause, _MAX_PAUSE))
+            return DeliveryAnswer(
+                status, f"answered {status}", None if pause is None else min(pause, _MAX_PAUSE)
+            )
     except TimeoutError:
         return DeliveryAnswer(None, f"no answer within {seconds:g} seconds")
     except (aiohttp.ClientError, OSError, ValueError) as error:  # their texts may hold the address
@@ -233,8 +279,11 @@ class WebhookSender:
             timeout: seconds for one attempt.
             days: how long a delivered message is kept, and how long a dead one.
         """
-        self._store, self._outbox, self._writes = store, outbox, writes
-        self._retries, self._days = retries, days
+        self._store = store
+        self._outbox = outbox
+        self._writes = writes
+        self._retries = retries
+        self._days = days
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None  # opened with the first message
         # A replica that ended while it sent leaves the message to the others after this time. It is longer than an
@@ -246,7 +295,9 @@ class WebhookSender:
         """Take up what is due, as far as there is room, and return how many."""
         busy = Counter(self._sends.values())
         some_due = exists().where(self._is_due(webhooks.c.id))
-        query = select(webhooks.c.id, webhooks.c.url, webhooks.c.secret).where(webhooks.c.disabled.is_(None), some_due)
+        query = select(webhooks.c.id, webhooks.c.url, webhooks.c.secret).where(
+            webhooks.c.disabled.is_(None), some_due
+        )
         started = 0
         for endpoint in await self._store.fetch_rows(query):
             webhook_id = endpoint["id"]
@@ -265,13 +316,25 @@ class WebhookSender:
 
     def _is_due(self, webhook_id: Any) -> Any:
         return and_(
-            deliveries.c.webhook_id == webhook_id, deliveries.c.status == "waiting", deliveries.c.due <= database_now()
+            deliveries.c.webhook_id == webhook_id,
+            deliveries.c.status == "waiting",
+            deliveries.c.due <= database_now(),
         )
 
     async def _take_up(self, webhook_id: str, limit: int) -> list[JSON]:
-        first = select(deliveries.c.id).where(self._is_due(webhook_id)).order_by(deliveries.c.due).limit(limit)
-        first_due = first.with_for_update(skip_locked=True).cte("first_due")  # SQLite has one writer at a time anyway
-        columns = [deliveries.c[name] for name in ("id", "webhook_id", "attempts", "attempts_before", "body")]
+        first = (
+            select(deliveries.c.id)
+            .where(self._is_due(webhook_id))
+            .order_by(deliveries.c.due)
+            .limit(limit)
+        )
+        first_due = first.with_for_update(skip_locked=True).cte(
+            "first_due"
+        )  # SQLite has one writer at a time anyway
+        columns = [
+            deliveries.c[name]
+            for name in ("id", "webhook_id", "attempts", "attempts_before", "body")
+        ]
         taken = (
             update(deliveries)
             .where(deliveries.c.id.in_(select(first_due.c.id)), self._is_due(webhook_id))
@@ -293,14 +356,19 @@ class WebhookSender:
                 await connection.execute(_ANSWERED, {**mine, "due": database_now()})
             raise
         except Exception as error:  # noqa: BLE001 (it is due again after a while)
-            _LOG.warning("webhook %s: message %s: %s", message.webhook_id, message.id, type(error).__name__)
+            _LOG.warning(
+                "webhook %s: message %s: %s", message.webhook_id, message.id, type(error).__name__
+            )
 
     async def _write_answer(self, message: DueMessage, answer: DeliveryAnswer) -> None:
         now = database_now()
-        pause, is_gone = self._next_pause(message, answer), answer.status == 410
-        status, due = "waiting", now + (pause or 0.0)
+        pause = self._next_pause(message, answer)
+        is_gone = answer.status == 410
+        status = "waiting"
+        due = now + (pause or 0.0)
         if answer.error is None or is_gone or pause is None:
-            status, due = "dead" if answer.error else "delivered", now
+            status = "dead" if answer.error else "delivered"
+            due = now
         is_over = status != "waiting"
         row = {
             "its_id": message.id, "its_attempts": message.attempts, "status": status, "due": due,
@@ -316,14 +384,19 @@ class WebhookSender:
         await self._writes.write(write)
         if answer.error is not None:
             more = "; it is disabled" if is_gone else ""
-            _LOG.warning("webhook %s: message %s: %s%s", message.webhook_id, message.id, answer.error, more)
+            _LOG.warning(
+                "webhook %s: message %s: %s%s", message.webhook_id, message.id, answer.error, more
+            )
 
     def _next_pause(self, message: DueMessage, answer: DeliveryAnswer) -> float | None:
         """Return the seconds until the next attempt; None: that was the last one."""
         failures = message.attempts - message.attempts_before
         if failures > len(self._retries):
             return None
-        return max(self._retries[failures - 1] * random.uniform(1.0, 1.0 + _JITTER), answer.retry_after or 0.0)
+        return max(
+            self._retries[failures - 1] * random.uniform(1.0, 1.0 + _JITTER),
+            answer.retry_after or 0.0,
+        )
 
     async def delete_old(self) -> None:
         """Delete what is old, so that the table doesn't grow for ever."""
@@ -335,7 +408,8 @@ class WebhookSender:
 
     async def stop(self, seconds: float) -> None:
         """Let what is being sent end, for so long; what is left is due at once, for any replica."""
-        if sends := list(self._sends):
+        sends = list(self._sends)
+        if sends:
             await asyncio.wait(sends, timeout=seconds)
         for send in sends:
             send.cancel()
@@ -356,7 +430,11 @@ _ANSWERED = update(deliveries).where(_STILL_TAKEN)
 async def _disable(connection: AsyncConnection, webhook_id: str, row: JSON) -> None:
     """Send nothing more to an endpoint, whose last answer is `row`."""
     is_waiting = (deliveries.c.webhook_id == webhook_id) & (deliveries.c.status == "waiting")
-    dead = {"status": "dead", "finished": row["finished"], "error": "its webhook answered 410 and is disabled"}
+    dead = {
+        "status": "dead",
+        "finished": row["finished"],
+        "error": "its webhook answered 410 and is disabled",
+    }
     # Its own row first, so that two such answers don't wait for each other.
     disabling = update(webhooks).where(webhooks.c.id == webhook_id).values(disabled=row["finished"])
     await connection.execute(disabling)

@@ -13,7 +13,15 @@ from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
 from tribunal.errors import Problem
-from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, KeyRefused, Scope, count_request, find_caller
+from tribunal.service.replica.keys import (
+    OPERATOR,
+    SCOPES,
+    Caller,
+    KeyRefused,
+    Scope,
+    count_request,
+    find_caller,
+)
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
 from tribunal.service.routes.storable import repair_json_body, repair_query
@@ -31,7 +39,9 @@ def replica_of(request: Request) -> Replica:
 
 
 async def _current_replica(request: Request) -> Replica:
-    return replica_of(request)  # a dependency that is no coroutine function would be called in a thread
+    return replica_of(
+        request
+    )  # a dependency that is no coroutine function would be called in a thread
 
 
 CurrentReplica = Annotated[Replica, Depends(_current_replica)]
@@ -62,19 +72,27 @@ def check_origin(request: Request) -> None:
     Raises:
         Problem: one does.
     """
-    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    origin = request.headers.get("origin")
+    site = request.headers.get("sec-fetch-site")
     ours = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
-    if public := replica_of(request).options.public_url:
+    public = replica_of(request).options.public_url
+    if public:
         there = urlsplit(public)
         ours.add(f"{there.scheme}://{there.netloc}")
     if origin is not None:
         foreign = origin not in ours
     elif request.method in ("GET", "HEAD"):
-        foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
+        foreign = (
+            site in ("cross-site", "same-site")
+            and request.headers.get("sec-fetch-mode") != "navigate"
+        )
     else:
         foreign = site != "same-origin"
     if foreign:
-        raise Problem("forbidden", "the request came from another site, or the proxy changes Host: set --public-url")
+        raise Problem(
+            "forbidden",
+            "the request came from another site, or the proxy changes Host: set --public-url",
+        )
 
 
 async def find_key_owner(request: Request, key: str | None) -> Caller:
@@ -101,7 +119,9 @@ class Access:
             in_query: whether the key may stand in the address, as clients of the Perspective API send it.
             free: the route spends nothing, so a key whose budget is spent may still use it.
         """
-        self._scopes, self._in_query, self._free = scopes, in_query, free
+        self._scopes = scopes
+        self._in_query = in_query
+        self._free = free
 
     async def __call__(
         self,
@@ -119,20 +139,31 @@ class Access:
         Raises:
             Problem: their key isn't valid, has another scope, or may ask no more now.
         """
-        bearer, header, query = await _bearer(request), await _header(request), await _query(request)
-        key = (bearer.credentials if bearer else None) or header or (query if self._in_query else None)
+        bearer = await _bearer(request)
+        header = await _header(request)
+        query = await _query(request)
+        key = (
+            (bearer.credentials if bearer else None)
+            or header
+            or (query if self._in_query else None)
+        )
         replica = replica_of(request)
         who = await find_key_owner(request, key)
         if who is OPERATOR and not may_be_operator(request):
             raise Problem(
-                "no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal service keys add"
+                "no_key",
+                "from elsewhere, or by a name other than localhost, give a key: tribunal service keys add",
             )
         if who is OPERATOR and ("origin" in request.headers or "sec-fetch-site" in request.headers):
-            check_origin(request)  # a browser sent it: no page of another site may spend what needs no key here
+            check_origin(
+                request
+            )  # a browser sent it: no page of another site may spend what needs no key here
         request.state.key_id = who.key_id
         if not any(map(who.may, self._scopes)):
             needed = " or ".join(self._scopes)
-            raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; this needs {needed}")
+            raise Problem(
+                "forbidden", f"this key's scopes are {', '.join(who.scopes)}; this needs {needed}"
+            )
         await count_request(replica.store, who, free=self._free)
         return who
 
@@ -157,7 +188,9 @@ class KeyFirst(APIRoute):
         handler = super().get_route_handler()
         described = (self.openapi_extra or {}).get("requestBody", {}).get("content", {})
         takes_json = self.body_field is not None or JSON_TYPE in described
-        checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
+        checks = [
+            each.call for each in self.dependant.dependencies if isinstance(each.call, Access)
+        ]
 
         async def handle(request: Request) -> Response:
             repair_query(request)
@@ -171,8 +204,12 @@ class KeyFirst(APIRoute):
             try:
                 return await handler(request)
             except HTTPException as error:
-                if error.status_code == 400 and error.__cause__ is not None:  # FastAPI's own words name no reason
-                    raise Problem("bad_input", "body: is not JSON in UTF-8, or is nested too deeply") from None
+                if (
+                    error.status_code == 400 and error.__cause__ is not None
+                ):  # FastAPI's own words name no reason
+                    raise Problem(
+                        "bad_input", "body: is not JSON in UTF-8, or is nested too deeply"
+                    ) from None
                 raise
 
         return handle

@@ -13,7 +13,15 @@ from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes import parameters as api
-from tribunal.service.routes.access import Appellant, CurrentReplica, Finder, KeyFirst, Lead, Reader, Reviewer
+from tribunal.service.routes.access import (
+    Appellant,
+    CurrentReplica,
+    Finder,
+    KeyFirst,
+    Lead,
+    Reader,
+    Reviewer,
+)
 
 router = APIRouter(tags=["appeals"], route_class=KeyFirst)
 AppealId = Annotated[str, api.id_path("appeal", api.APPEAL_ID)]
@@ -27,7 +35,9 @@ _CONFLICTS = api.responses("not_found", "conflict")
 class AppealRequest(api.RequestBody):
     """Somebody says that a decision is wrong."""
 
-    appellant: str = api.person_field("who appeals, by a name that says nothing to anybody but you", "user-7f3a")
+    appellant: str = api.person_field(
+        "who appeals, by a name that says nothing to anybody but you", "user-7f3a"
+    )
     reason: str = api.words_field("why, in their words", "It is a quotation.")
     context: str = api.words_field(_CONTEXT, "The line is from a song.", default="")
 
@@ -43,13 +53,17 @@ class ReopenRequest(api.RequestBody):
 class AppealDecision(api.RequestBody):
     """What a person decides on an appeal: `uphold` the decision, `change` it, or `retry`: a new trial first."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "uphold", "note": "as before"}]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"action": "uphold", "note": "as before"}]}
+    )
 
     action: Literal["uphold", "change", "retry"] = Field(examples=["change"])
     """what to do"""
     category: str | None = api.CHANGED_CATEGORY
     note: str = api.words_field(
-        "why; a change needs it, and it becomes the verdict's explanation", "quoted to condemn it", default=""
+        "why; a change needs it, and it becomes the verdict's explanation",
+        "quoted to condemn it",
+        default="",
     )
     clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
@@ -130,7 +144,9 @@ class AppealPage(api.ResponseBody):
 
 def appeal_of_row(row: JSON, trial: JSON | None = None) -> AppealResource:
     """Return an appeal of the store as the service shows it. Whoever may see the new trial gives its row, `trial`."""
-    return AppealResource.model_validate({**row, "clauses": row["clauses"] or [], "trial": (trial or {}).get("record")})
+    return AppealResource.model_validate(
+        {**row, "clauses": row["clauses"] or [], "trial": (trial or {}).get("record")}
+    )
 
 
 async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -> JSON:
@@ -138,7 +154,9 @@ async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -
     row = await replica.case_store.case(case_id)
     theirs = row["key_id"] == (who.key_id or None) or who.may("review") or who.may("audit")
     if not theirs or row["appeal_id"] is not None:
-        raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
+        raise Problem(
+            "not_found", f"case: {case_id[:80]}: there is none"
+        )  # nor is it said that another key has one
     return row
 
 
@@ -169,7 +187,11 @@ async def appeal_case(
     """
     await _appealable_case(replica, case_id, who)
     row, is_new = await replica.appeals.open_appeal(
-        case_id, NewAppeal(**body.model_dump()), who.key_id, who.audit_actor, idempotency_key=idempotency_key
+        case_id,
+        NewAppeal(**body.model_dump()),
+        who.key_id,
+        who.audit_actor,
+        idempotency_key=idempotency_key,
     )
     response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/v1/appeals/{row['id']}"
@@ -193,7 +215,9 @@ async def reopen_case(
 
 
 @router.get("/v1/cases/{case_id}/appeals", responses=api.responses("not_found"))
-async def list_case_appeals(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> AppealPage:
+async def list_case_appeals(
+    case_id: api.CaseId, replica: CurrentReplica, who: Reader
+) -> AppealPage:
     """List all appeals of a case: one that was decided again may be appealed again."""
     await _appealable_case(replica, case_id, who)
     rows = await replica.appeals.search({"case_id": case_id}, limit=200)
@@ -201,7 +225,9 @@ async def list_case_appeals(case_id: api.CaseId, replica: CurrentReplica, who: R
 
 
 @router.get("/v1/appeals", responses=api.responses())
-async def list_appeals(replica: CurrentReplica, who: Finder, query: Annotated[AppealFilters, Query()]) -> AppealPage:
+async def list_appeals(
+    replica: CurrentReplica, who: Finder, query: Annotated[AppealFilters, Query()]
+) -> AppealPage:
     """Find appeals, the newest first, in pages."""
     rows = await replica.appeals.search(query.filters(), before=query.before, limit=query.limit)
     return AppealPage(appeals=[appeal_of_row(row) for row in rows], next=query.next_of(rows))
@@ -234,7 +260,9 @@ async def release_appeal(
 ) -> AppealResource:
     """Give an appeal back. A lead may give back what somebody else has, also after a new trial."""
     by = reviewer_name(who, reviewer)
-    return appeal_of_row(await replica.appeals.release(appeal_id, by, who.audit_actor, lead=who.may("lead")))
+    return appeal_of_row(
+        await replica.appeals.release(appeal_id, by, who.audit_actor, lead=who.may("lead"))
+    )
 
 
 @router.post("/v1/appeals/{appeal_id}/decision", responses=_CONFLICTS)
@@ -245,6 +273,7 @@ async def decide_appeal(
 
     Who says the same once more gets the same. After `retry` look again until the status is `tried`.
     """
-    reviewer, decision = reviewer_name(who, body.reviewer), body.model_dump(exclude={"reviewer"})
+    reviewer = reviewer_name(who, body.reviewer)
+    decision = body.model_dump(exclude={"reviewer"})
     row = await replica.appeals.decide(appeal_id, reviewer, **decision, by=who.audit_actor)
     return appeal_of_row(row, await replica.appeals.trial(row))

@@ -23,7 +23,10 @@ BatchStatus = Literal["running", "held", "done", "cancelled"]
 _AS_JSON = "as JSON; in a form it may be a field"
 _TABLES: JSON = {
     TYPES["jsonl"]: {"schema": {"type": "string"}, "example": '{"id": "1", "hateful": false}\n'},
-    TYPES["csv"]: {"schema": {"type": "string"}, "example": "id,text,hateful\n1,Good morning!,False\n"},
+    TYPES["csv"]: {
+        "schema": {"type": "string"},
+        "example": "id,text,hateful\n1,Good morning!,False\n",
+    },
     TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}, "example": "PAR1…"},
 }
 BatchId = Annotated[str, api.id_path("batch", api.BATCH_ID)]
@@ -32,7 +35,9 @@ _COLUMNS = (
     "the column of text, id, image, language, earlier, author, where it isn't called so; of an author only a keyed "
     "hash is kept, and the results have no such column. encoding: that of the file, such as cp1252"
 )
-_KEEP = "false: the batch is deleted some time after its end; without it, or true: when you delete it"
+_KEEP = (
+    "false: the batch is deleted some time after its end; without it, or true: when you delete it"
+)
 
 
 class BatchOptions(api.RequestBody):
@@ -42,7 +47,9 @@ class BatchOptions(api.RequestBody):
     """the system; else the operator's"""
     settings: Settings = Field(default_factory=dict)
     """settings that the operator lets requests set"""
-    columns: dict[str, str] = Field(default_factory=dict, description=_COLUMNS, examples=[{"text": "body"}])
+    columns: dict[str, str] = Field(
+        default_factory=dict, description=_COLUMNS, examples=[{"text": "body"}]
+    )
     keep: bool = Field(default=True, description=_KEEP, examples=[True])
 
 
@@ -51,8 +58,12 @@ class BatchQuery(api.RequestBody):
 
     graph: str | None = Field(default=None, max_length=60, examples=["arcade"])
     """as the field graph"""
-    settings: str | None = Field(None, description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}'])
-    columns: str | None = Field(None, description=f"as the field columns, {_AS_JSON}", examples=['{"text": "body"}'])
+    settings: str | None = Field(
+        None, description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}']
+    )
+    columns: str | None = Field(
+        None, description=f"as the field columns, {_AS_JSON}", examples=['{"text": "body"}']
+    )
     keep: bool | None = Field(default=None, examples=[True])
     """as the field keep"""
 
@@ -153,20 +164,26 @@ async def create_batch(
     """
     sent = {name: str(value) for name, value in query.model_dump(exclude_none=True).items()}
     async with replica.uploads.folder() as folder:
-        upload, options = await receive_table(request, folder, sent, replica.options.batch_bytes, BatchOptions)
+        upload, options = await receive_table(
+            request, folder, sent, replica.options.batch_bytes, BatchOptions
+        )
         asked = options.model_dump(include={"graph", "columns", "keep", "settings"})
         what = {
             **asked, "graph": check_graph(options.graph, replica.options),
             "settings": replica.intake.settings_for(options.settings),
         }  # fmt: skip
-        batch_id = await replica.uploads.take_in(upload, what, who.key_id, idempotency_key, who.audit_actor, asked)
+        batch_id = await replica.uploads.take_in(
+            upload, what, who.key_id, idempotency_key, who.audit_actor, asked
+        )
     replica.feeder.wake.set()
     response.headers["Location"] = f"/v1/batches/{batch_id}"
     return await _show_batch(replica, batch_id)
 
 
 @router.get("", responses=api.responses())
-async def list_batches(replica: CurrentReplica, who: Reader, query: Annotated[BatchPageQuery, Query()]) -> BatchPage:
+async def list_batches(
+    replica: CurrentReplica, who: Reader, query: Annotated[BatchPageQuery, Query()]
+) -> BatchPage:
     """List batches, the newest first, in pages. A key with the scope audit sees those of all keys."""
     rows = await replica.batches.search(
         key_id=who.key_id or None, every=who.may("audit"), before=query.before, limit=query.limit
@@ -196,8 +213,12 @@ async def get_batch_results(
     batch_id: BatchId,
     replica: CurrentReplica,
     who: Reader,
-    format: Annotated[Format, Query(description="jsonl has the whole records", examples=["csv"])] = "jsonl",
-    partial: Annotated[bool, Query(description="also before all rows are decided", examples=[True])] = False,
+    format: Annotated[
+        Format, Query(description="jsonl has the whole records", examples=["csv"])
+    ] = "jsonl",
+    partial: Annotated[
+        bool, Query(description="also before all rows are decided", examples=[True])
+    ] = False,
 ) -> StreamingResponse:
     """Give the rows in the order of the file, with their own columns and the verdict's, as `tribunal batch` does.
 
@@ -208,12 +229,16 @@ async def get_batch_results(
     [batch] = await _show_batches(replica, row)
     if batch.finished is None and not partial:
         progress = f"{batch.rows.done} of {batch.posts} rows are decided"
-        raise Problem("conflict", f"batch: {batch_id[:80]}: {progress}; come back later, or give partial=true")
+        raise Problem(
+            "conflict", f"batch: {batch_id[:80]}: {progress}; come back later, or give partial=true"
+        )
     headers = {
         "Content-Disposition": f'attachment; filename="{batch.id}.{format}"',
         "Tribunal-Batch-Status": batch.status,
     }
-    return StreamingResponse(stream_results(replica.batches, row, format), media_type=TYPES[format], headers=headers)
+    return StreamingResponse(
+        stream_results(replica.batches, row, format), media_type=TYPES[format], headers=headers
+    )
 
 
 @router.post("/{batch_id}/cancel", responses=api.responses("not_found"))
@@ -238,11 +263,16 @@ async def delete_batch(batch_id: BatchId, replica: CurrentReplica, who: Owner) -
     """Delete its rows, their posts and their records. It must be at its end: cancel it before."""
     row = await _own_batch(replica, batch_id, who, others="admin")
     if row["finished"] is None:
-        raise Problem("conflict", f"batch: {batch_id[:80]}: is under way; cancel it, and delete it once it is finished")
+        raise Problem(
+            "conflict",
+            f"batch: {batch_id[:80]}: is under way; cancel it, and delete it once it is finished",
+        )
     await replica.batches.delete(batch_id, who.audit_actor)
 
 
-async def _own_batch(replica: CurrentReplica, batch_id: str, who: Caller, *, others: Scope = "audit") -> JSON:
+async def _own_batch(
+    replica: CurrentReplica, batch_id: str, who: Caller, *, others: Scope = "audit"
+) -> JSON:
     """Return a batch of the caller's, or of another's if the caller has this scope."""
     row = await replica.batches.batch(batch_id)
     if row["key_id"] != (who.key_id or None) and not who.may(others):

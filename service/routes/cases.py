@@ -135,7 +135,9 @@ def decides_blind(replica: Replica, who: Caller) -> bool:
 def _check_sees_verdict(replica: Replica, row: JSON, who: Caller) -> None:
     if hides_verdict(replica, row, who):
         why = "what the models came to is shown after the decision (--desk-verdict after)"
-        raise Problem("forbidden", f"case: {row['id']}: {why}; decide it, or ask with the scope audit")
+        raise Problem(
+            "forbidden", f"case: {row['id']}: {why}; decide it, or ask with the scope audit"
+        )
 
 
 class CaseFilters(case_search.ContentFilter, api.PageQuery):
@@ -143,7 +145,9 @@ class CaseFilters(case_search.ContentFilter, api.PageQuery):
 
     model_config = ConfigDict(extra="forbid", defer_build=False)
 
-    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(default=None, examples=["verdict"])
+    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
+        default=None, examples=["verdict"]
+    )
     """how they ended"""
     status: CaseStatus | None = Field(default=None, examples=["done"])
     """how far they are"""
@@ -196,17 +200,28 @@ async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON
     row = await case_store.case(case_id)
     if who.may("audit") or (asked_for(row, who) and row["appeal_id"] is None):
         return row  # a new trial of an appeal is nobody's decision
-    reviewed = row["question"] is not None or (row["record"] or {}).get("review") or row["appeal_id"] is not None
+    reviewed = (
+        row["question"] is not None
+        or (row["record"] or {}).get("review")
+        or row["appeal_id"] is not None
+    )
     if who.may("review") and (reviewed or await case_store.is_appealed(case_id)):
         return row
-    raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
+    raise Problem(
+        "not_found", f"case: {case_id[:80]}: there is none"
+    )  # nor is it said that another key has one
 
 
 @router.get("/v1/cases", responses=api.responses())
-async def list_cases(replica: CurrentReplica, who: Finder, query: Annotated[CaseFilters, Query()]) -> Cases:
+async def list_cases(
+    replica: CurrentReplica, who: Finder, query: Annotated[CaseFilters, Query()]
+) -> Cases:
     """Find cases, the newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
     if query.outcome != "pending" and not who.may("audit"):
-        raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending")
+        raise Problem(
+            "forbidden",
+            f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending",
+        )
     given = query.filters()
     for name in _TELLING if decides_blind(replica, who) else ():
         if name in given:
@@ -223,20 +238,27 @@ async def list_cases(replica: CurrentReplica, who: Finder, query: Annotated[Case
 @router.get(
     "/v1/cases/{case_id}/events",
     response_class=EventSourceResponse,
-    responses={200: {"content": _EVENTS, "description": "server-sent events"}, **api.responses("not_found")},
+    responses={
+        200: {"content": _EVENTS, "description": "server-sent events"},
+        **api.responses("not_found"),
+    },
 )
 async def stream_case_events(
     case_id: api.CaseId,
     replica: CurrentReplica,
     who: Reader,
-    last_event_id: Annotated[int, Header(ge=0, description="go on after this event", examples=[17])] = 0,
+    last_event_id: Annotated[
+        int, Header(ge=0, description="go on after this event", examples=[17])
+    ] = 0,
 ) -> EventSourceResponse:
     """Send a trial's events: `asking`, `call`, `turn`, `review`, `outcome`, and at last `end` with the case."""
     _check_sees_verdict(replica, await visible_case(replica.case_store, case_id, who), who)
     return EventSourceResponse(_trial_events(replica.case_store, case_id, last_event_id))
 
 
-async def iter_trial_events(case_store: CaseStore, case_id: str, after: int = 0) -> AsyncIterator[tuple[int, JSON]]:
+async def iter_trial_events(
+    case_store: CaseStore, case_id: str, after: int = 0
+) -> AsyncIterator[tuple[int, JSON]]:
     """Yield the events of a trial with their numbers, as they come, until the case is over."""
     while True:
         status = await case_store.status(case_id)
@@ -248,22 +270,38 @@ async def iter_trial_events(case_store: CaseStore, case_id: str, after: int = 0)
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
+async def _trial_events(
+    case_store: CaseStore, case_id: str, after: int
+) -> AsyncIterator[ServerSentEvent]:
     async for number, event in iter_trial_events(case_store, case_id, after):
-        yield ServerSentEvent(json.dumps(event), id=str(number), event=event.get("event", "message"))
+        yield ServerSentEvent(
+            json.dumps(event), id=str(number), event=event.get("event", "message")
+        )
     case = CaseResource.from_row(await case_store.case(case_id))
     yield ServerSentEvent(case.model_dump_json(), event="end")
 
 
-@router.post("/v1/cases/{case_id}/retry", status_code=202, responses=api.responses("not_found", "conflict", "spent"))
+@router.post(
+    "/v1/cases/{case_id}/retry",
+    status_code=202,
+    responses=api.responses("not_found", "conflict", "spent"),
+)
 async def retry_case(case_id: api.CaseId, replica: CurrentReplica, who: Retrier) -> CaseResource:
     """Try a case without a verdict, or that was cancelled, again: for the key that asked for it, and for leads.
 
     A row of a batch waits in its batch again. The new outcome comes with a message to the webhooks, as the first did.
     """
-    if not who.may("lead") and (await visible_case(replica.case_store, case_id, who))["key_id"] != who.key_id:
-        raise Problem("forbidden", f"case: {case_id}: another key asked for it; only that one or a lead tries it anew")
-    row = await retry_stored_case(replica.store, case_id, who.audit_actor, replica.outages.deadline())
+    if (
+        not who.may("lead")
+        and (await visible_case(replica.case_store, case_id, who))["key_id"] != who.key_id
+    ):
+        raise Problem(
+            "forbidden",
+            f"case: {case_id}: another key asked for it; only that one or a lead tries it anew",
+        )
+    row = await retry_stored_case(
+        replica.store, case_id, who.audit_actor, replica.outages.deadline()
+    )
     (replica.queued if row["batch_id"] is None else replica.feeder.wake).set()
     return CaseResource.from_row(row)
 
@@ -283,7 +321,11 @@ Form = Literal["html", "markdown", "json"]
 _FORM_OF_TYPE: dict[str, Form] = {
     "text/html": "html", "text/markdown": "markdown", "application/json": "json", "*/*": "json",
 }  # fmt: skip
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 _EXPLANATION: JSON = {
     "title": "Explanation", "type": "object", "description": "docs/explaining.md lists the other fields",
     "properties": {
@@ -312,7 +354,8 @@ async def explain_case(
     replica: CurrentReplica,
     who: Reader,
     form: Annotated[
-        Form | None, Query(alias="format", description="beats Accept; without both: json", examples=["html"])
+        Form | None,
+        Query(alias="format", description="beats Accept; without both: json", examples=["html"]),
     ] = None,
     told_to: Annotated[
         Literal["auditor", "poster"],
@@ -325,9 +368,15 @@ async def explain_case(
     ] = "auditor",
     language: Annotated[
         str | None,
-        Query(max_length=35, description="with for=poster: its language; without it the post's", examples=["ko"]),
+        Query(
+            max_length=35,
+            description="with for=poster: its language; without it the post's",
+            examples=["ko"],
+        ),
     ] = None,
-    accept: Annotated[str, Header(max_length=1000, description="html, markdown or json", examples=["text/html"])] = "",
+    accept: Annotated[
+        str, Header(max_length=1000, description="html, markdown or json", examples=["text/html"])
+    ] = "",
 ) -> Response:
     """Explain a case to whoever may see it. A case that isn't over is a conflict."""
     row = await visible_case(replica.case_store, case_id, who)
@@ -340,7 +389,10 @@ async def explain_case(
     if told_to == "poster":
         picture = await _explain_to_poster(replica, who, case, language)
     elif language is not None:
-        raise Problem("bad_input", "language: is that of the words for the person who posted; give for=poster as well")
+        raise Problem(
+            "bad_input",
+            "language: is that of the words for the person who posted; give for=poster as well",
+        )
     else:
         price = replica.prices.cost_of_call if replica.prices else None
         picture = await explain_case_at_hand(case, price, files=False)
@@ -359,12 +411,18 @@ async def _explain_to_poster(
     settings = {**replica.options.settings, **(case.settings or {})}
     # The prompts are the operator's: a folder that a case names may be gone.
     settings["prompts"] = replica.options.settings.get("prompts")
-    context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
-    async with paid_by_key(replica.store, who.key_id, replica.case_store.bounds, replica.case_store.replica):
+    context = context_from(
+        {name: value for name, value in settings.items() if name in LETTER_SETTINGS}
+    )
+    async with paid_by_key(
+        replica.store, who.key_id, replica.case_store.bounds, replica.case_store.replica
+    ):
         mapping = replica.options.mapping
         measures = await asyncio.to_thread(read_mapping, mapping) if mapping else None
         try:
-            return await write_letter(case, language=language, context=context, mapping=measures, files=False)
+            return await write_letter(
+                case, language=language, context=context, mapping=measures, files=False
+            )
         except NoStatedReason as error:
             raise Problem("conflict", str(error)) from None
 
@@ -378,7 +436,8 @@ def preferred_form(accept: str) -> Form:
         weight = next((each[2:] for each in more if each.startswith("q=")), "1")
         with suppress(ValueError):
             if kind in _FORM_OF_TYPE and float(weight) > best:
-                form, best = _FORM_OF_TYPE[kind], float(weight)
+                form = _FORM_OF_TYPE[kind]
+                best = float(weight)
     return form
 
 
@@ -387,7 +446,9 @@ def _render(picture: CaseView | AuthorLetter, form: Form) -> Response:
     source = {"Tribunal-Explanation": picture.source} if isinstance(picture, AuthorLetter) else {}
     headers = {**_HEADERS, **source, "Vary": "Accept"}
     if form == "html":
-        security = {"Content-Security-Policy": f"{content_security_policy()}; frame-ancestors 'none'"}
+        security = {
+            "Content-Security-Policy": f"{content_security_policy()}; frame-ancestors 'none'"
+        }
         return Response(draw_page(picture), media_type="text/html", headers={**headers, **security})
     if form == "markdown":
         return Response(draw_markdown(picture), media_type="text/markdown", headers=headers)

@@ -53,7 +53,9 @@ class JudgeRequest(RequestBody):
     """your name for it; else made"""
     language: str | None = Field(default=None, max_length=35, examples=["en"])
     """a tag such as en or ko"""
-    earlier: list[str] = Field(default_factory=list, max_length=20, examples=[["How was the match?"]])
+    earlier: list[str] = Field(
+        default_factory=list, max_length=20, examples=[["How was the match?"]]
+    )
     """earlier posts of its conversation, the oldest first; they are read, and not decided on"""
     author: str | None = Field(None, min_length=1, max_length=200, examples=["user-7f3a"])
     """your id of who posted it; only a keyed hash of it is kept"""
@@ -119,7 +121,9 @@ async def judge(
     replica: CurrentReplica,
     who: Judge,
     body: Annotated[JudgeRequest, Depends(read_judge_request)],
-    wait: Annotated[float, Query(ge=0, description="seconds to wait for the outcome", examples=[30])] = 0.0,
+    wait: Annotated[
+        float, Query(ge=0, description="seconds to wait for the outcome", examples=[30])
+    ] = 0.0,
     idempotency_key: IdempotencyKey = None,
 ) -> Record | CaseResource:
     """Give the record if the post is decided within `wait` seconds, else the case with status 202.
@@ -128,7 +132,9 @@ async def judge(
     its trial ends when you go away.
     """
     if not body.keep and not wait:
-        raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
+        raise Problem(
+            "bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too"
+        )
     new = await make_case(body, replica)
     asked = {
         **new.post, "graph": body.graph, "settings": body.settings, "keep": body.keep, "author_sha": new.author_sha
@@ -137,11 +143,18 @@ async def judge(
     wait = min(wait, replica.options.longest_wait)
     opening = asyncio.create_task(
         replica.intake.open_case(
-            new, who, idempotency_key=idempotency_key, client_request=asked, deadline_s=body.deadline_s, wait=wait
+            new,
+            who,
+            idempotency_key=idempotency_key,
+            client_request=asked,
+            deadline_s=body.deadline_s,
+            wait=wait,
         )
     )
     opened = await asyncio.shield(opening)
-    return await answer_when_done(request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key)
+    return await answer_when_done(
+        request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key
+    )
 
 
 async def make_case(body: JudgeRequest, replica: Replica) -> NewCase:
@@ -155,7 +168,9 @@ async def make_case(body: JudgeRequest, replica: Replica) -> NewCase:
         raise Problem("bad_input", "text: there is neither text nor image; give one")
     graph = check_graph(body.graph, replica.options)
     await replica.intake.check_image(body.image)
-    post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
+    post = body.model_dump(
+        include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True
+    )
     author_sha = await hash_author(replica.store, body.author if body.keep else None)
     settings = replica.intake.settings_for(body.settings)
     return NewCase(graph=graph, post=post, settings=settings, keep=body.keep, author_sha=author_sha)
@@ -175,7 +190,13 @@ def check_graph(name: str | None, options: ServiceOptions) -> str:
 
 
 async def answer_when_done(
-    request: Request, response: Response, replica: CurrentReplica, opened: OpenCase, wait: float, *, only_here: bool
+    request: Request,
+    response: Response,
+    replica: CurrentReplica,
+    opened: OpenCase,
+    wait: float,
+    *,
+    only_here: bool,
 ) -> Record | CaseResource:
     """Return the record, or, if it takes longer than the client waits, the case with status 202.
 
@@ -194,7 +215,9 @@ async def answer_when_done(
     if not await wait_while_connected(request, outcome) and only_here:
         await opened.abandon()
         await asyncio.wait([outcome])
-    record = None if outcome.cancelled() else await outcome  # cancelled as its trial was: nobody reads the answer
+    record = (
+        None if outcome.cancelled() else await outcome
+    )  # cancelled as its trial was: nobody reads the answer
     if record is not None:
         response.headers["Tribunal-Case"] = opened.id
         return record

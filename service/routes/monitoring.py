@@ -17,7 +17,14 @@ from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
 from tribunal.service.replica.key_usage import KeyUsage, read_usage
 from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.routes import parameters as api
-from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, KeyHolder, Overseer, Scraper
+from tribunal.service.routes.access import (
+    Auditor,
+    CurrentReplica,
+    KeyFirst,
+    KeyHolder,
+    Overseer,
+    Scraper,
+)
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store import audit as audit_log
 from tribunal.store.audit import Kind
@@ -27,7 +34,9 @@ audit = APIRouter(tags=["audit"], route_class=KeyFirst)
 USUAL_DAYS = 30
 _METRICS = {
     "description": "Prometheus' text format",
-    "content": {"text/plain": {"schema": {"type": "string"}, "example": "tribunal_in_flight 0.0\n"}},
+    "content": {
+        "text/plain": {"schema": {"type": "string"}, "example": "tribunal_in_flight 0.0\n"}
+    },
 }
 
 
@@ -43,7 +52,9 @@ class Readiness(api.ResponseBody):
 
     ready: bool
     """whether it can"""
-    trouble: Literal["stopping", "queue", "no sign of life", "disk", "database", "tables"] | None = Field(
+    trouble: (
+        Literal["stopping", "queue", "no sign of life", "disk", "database", "tables"] | None
+    ) = Field(
         default=None,
         description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
         "its cases over; the database's disk is full; the database doesn't answer; its tables are of an earlier "
@@ -67,7 +78,9 @@ async def get_health() -> Health:
     return Health()
 
 
-@router.get("/readyz", responses={503: {"model": Readiness, "description": "it can't; `trouble` says why"}})
+@router.get(
+    "/readyz", responses={503: {"model": Readiness, "description": "it can't; `trouble` says why"}}
+)
 async def get_readiness(response: Response, replica: CurrentReplica) -> Readiness:
     """Say whether it can take work. No key is needed. Send no requests where this answers 503.
 
@@ -97,7 +110,9 @@ async def get_metrics(request: Request, replica: CurrentReplica, who: Scraper) -
 
 def _time_field(description: str) -> Any:
     # At most the year 3000: beyond it no day has a name.
-    return Field(default=None, ge=0, le=32_503_680_000.0, description=description, examples=[1795330000.0])
+    return Field(
+        default=None, ge=0, le=32_503_680_000.0, description=description, examples=[1795330000.0]
+    )
 
 
 class FigureTimes(api.RequestBody):
@@ -119,20 +134,31 @@ class FigureTimes(api.RequestBody):
             Problem: one ends before it begins.
         """
         end = database_now() if self.until is None else self.until
-        span = TimeSpan(since=max(0.0, end - USUAL_DAYS * DAY) if self.since is None else self.since, until=end)
+        span = TimeSpan(
+            since=max(0.0, end - USUAL_DAYS * DAY) if self.since is None else self.since, until=end
+        )
         earlier = None
         if self.against_since is not None or self.against_until is not None:
             end = span.since if self.against_until is None else self.against_until
-            begin = end - (span.until - span.since) if self.against_since is None else self.against_since
+            begin = (
+                end - (span.until - span.since)
+                if self.against_since is None
+                else self.against_since
+            )
             earlier = TimeSpan(since=begin, until=end)
         for name, each in (("until", span), ("against_until", earlier)):
             if each is not None and each.until <= each.since:
-                raise Problem("bad_input", f"{name}: {each.until:g}: isn't after {each.since:g}, where the time begins")
+                raise Problem(
+                    "bad_input",
+                    f"{name}: {each.until:g}: isn't after {each.since:g}, where the time begins",
+                )
         return span, earlier
 
 
 @router.get("/v1/figures", responses=api.responses())
-async def get_figures(replica: CurrentReplica, who: Overseer, times: Annotated[FigureTimes, Query()]) -> Figures:
+async def get_figures(
+    replica: CurrentReplica, who: Overseer, times: Annotated[FigureTimes, Query()]
+) -> Figures:
     """Give the board's numbers over all cases, by when they ended (UTC), in the price table's currency."""
     return await count_figures(replica.store, *times.spans())
 
@@ -173,7 +199,9 @@ class AuditEntry(api.ResponseBody):
 class AuditFilters(api.RequestBody):
     """Which entries are looked for."""
 
-    subject: str | None = api.id_field("the id of a case, batch, key, webhook or message", api.CASE_ID)
+    subject: str | None = api.id_field(
+        "the id of a case, batch, key, webhook or message", api.CASE_ID
+    )
     kind: Kind | None = Field(default=None, examples=["case.decided"])
     """only entries of this kind"""
     since: float | None = api.since_field("written")
@@ -231,14 +259,27 @@ async def get_usage(
     replica: CurrentReplica,
     who: KeyHolder,
     key: Annotated[
-        str | None, Query(max_length=100, description="another key's id, for an admin; else your own", examples=[_KEY])
+        str | None,
+        Query(
+            max_length=100,
+            description="another key's id, for an admin; else your own",
+            examples=[_KEY],
+        ),
     ] = None,
-    days: Annotated[int, Query(ge=1, le=400, description="how many days, today included", examples=[30])] = 1,
+    days: Annotated[
+        int, Query(ge=1, le=400, description="how many days, today included", examples=[30])
+    ] = 1,
 ) -> KeyUsage:
     """Show what a key has spent and reserved today, its limits, and when the day ends; with `days` the days before."""
     if key is not None and key != who.key_id and not who.may("admin"):
-        raise Problem("forbidden", "key: another's usage is shown to the scope admin; leave it out for your own")
+        raise Problem(
+            "forbidden",
+            "key: another's usage is shown to the scope admin; leave it out for your own",
+        )
     key_id = key or who.key_id
     if not key_id:
-        raise Problem("bad_input", "key: you have none; give the id of one, as tribunal service keys list shows it")
+        raise Problem(
+            "bad_input",
+            "key: you have none; give the id of one, as tribunal service keys list shows it",
+        )
     return await read_usage(replica.store, key_id, days)

@@ -40,9 +40,15 @@ UNKNOWN_FIELD = "unknown_field"  # the type of an error that `RequestBody` raise
 CaseId = Annotated[str, PathParameter(**_ID, description="the case's", examples=[CASE_ID])]
 IdempotencyKey = Annotated[
     str | None,
-    Header(max_length=200, description="your own name for this request, which is then done once", examples=["order-1"]),
+    Header(
+        max_length=200,
+        description="your own name for this request, which is then done once",
+        examples=["order-1"],
+    ),
 ]
-ReviewerQuery = Annotated[str | None, Query(max_length=200, description="who claimed it", examples=["kim"])]
+ReviewerQuery = Annotated[
+    str | None, Query(max_length=200, description="who claimed it", examples=["kim"])
+]
 Seconds = Annotated[float, Field(examples=[1795330000.0])]  # of the epoch
 Person = Annotated[str, Field(examples=["kim (desk)"])]
 Category = Annotated[str, Field(examples=["NotHate"])]
@@ -64,7 +70,9 @@ class RequestBody(ResponseBody):
     def _refuse_unknown_fields(cls, content: Any) -> Any:
         known = [field.alias or name for name, field in cls.model_fields.items()]
         accepted = {*known, *(cls.model_fields if cls.model_config.get("populate_by_name") else ())}
-        unknown = [name for name in content if name not in accepted] if isinstance(content, dict) else []
+        unknown = (
+            [name for name in content if name not in accepted] if isinstance(content, dict) else []
+        )
         if not unknown:
             return content
         name = str(unknown[0])
@@ -107,7 +115,9 @@ def since_field(what: str) -> Any:
     return Field(default=None, allow_inf_nan=False, description=said, examples=[1795330000.0])
 
 
-UNTIL: Any = Field(default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0])
+UNTIL: Any = Field(
+    default=None, allow_inf_nan=False, description="before this time", examples=[1795330900.0]
+)
 
 
 def next_field(example: str) -> Any:
@@ -119,7 +129,13 @@ def next_field(example: str) -> Any:
 def words_field(description: str, example: str, *, default: str | None = None) -> Any:
     """Return a field of a person's words, which have to be there unless there is a default."""
     limits: JSON = {"min_length": 1} if default is None else {"default": default}
-    return Field(**limits, max_length=10_000, pattern=r"^[^\x00]*$", description=description, examples=[example])
+    return Field(
+        **limits,
+        max_length=10_000,
+        pattern=r"^[^\x00]*$",
+        description=description,
+        examples=[example],
+    )
 
 
 def person_field(description: str, example: str, **more: Any) -> Any:
@@ -181,7 +197,9 @@ class ProblemBody(ResponseBody):
 
 
 def responses(
-    *kinds: str, model: type[BaseModel] = ProblemBody, body_of: Callable[[Problem], JSON] = Problem.body
+    *kinds: str,
+    model: type[BaseModel] = ProblemBody,
+    body_of: Callable[[Problem], JSON] = Problem.body,
 ) -> dict[int | str, dict[str, Any]]:
     """Return the errors that a route can answer with, for OpenAPI.
 
@@ -197,7 +215,9 @@ def responses(
         status: {
             "model": model,
             "description": "error: " + " or ".join(named),
-            "content": {"application/json": {"example": body_of(Problem(named[0], _EXAMPLES[named[0]]))}},
+            "content": {
+                "application/json": {"example": body_of(Problem(named[0], _EXAMPLES[named[0]]))}
+            },
         }
         for status, named in sorted(by_status.items())
     }
@@ -225,7 +245,11 @@ _HEADERS = {
 def describe_headers(*names: str) -> dict[str, JSON]:
     """Return response headers by their names, for OpenAPI."""
     return {
-        name: {"description": _HEADERS[name][0], "schema": {"type": "string"}, "example": _HEADERS[name][1]}
+        name: {
+            "description": _HEADERS[name][0],
+            "schema": {"type": "string"},
+            "example": _HEADERS[name][1],
+        }
         for name in names
     }
 
@@ -262,14 +286,25 @@ def wrong_type(media_type: str, *accepted: str) -> Problem:
 
 
 @asynccontextmanager
-async def open_form(request: Request) -> AsyncIterator[tuple[dict[str, str], dict[str, UploadFile]]]:
+async def open_form(
+    request: Request,
+) -> AsyncIterator[tuple[dict[str, str], dict[str, UploadFile]]]:
     """Give the fields of a multipart body, and its files; raise Problem if one is there twice."""
-    limits: dict[str, Any] = {"max_files": 1, "max_fields": _MAX_FIELDS, "max_part_size": _MAX_FIELD_BYTES}
+    limits: dict[str, Any] = {
+        "max_files": 1,
+        "max_fields": _MAX_FIELDS,
+        "max_part_size": _MAX_FIELD_BYTES,
+    }
     async with request.form(**limits) as form:
-        if twice := next((name for name in form if len(form.getlist(name)) > 1), None):
+        twice = next((name for name in form if len(form.getlist(name)) > 1), None)
+        if twice:
             raise Problem("bad_input", f"{twice[:80]}: is there twice")
         files = {name: value for name, value in form.items() if isinstance(value, UploadFile)}
-        fields = {wellformed(name): wellformed(value) for name, value in form.items() if isinstance(value, str)}
+        fields = {
+            wellformed(name): wellformed(value)
+            for name, value in form.items()
+            if isinstance(value, str)
+        }
         yield fields, files
 
 
@@ -297,7 +332,9 @@ def validate_body(model: type[Model], content: Any) -> Model:
         return model.model_validate(content)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError([{**each, "loc": ("body", *each["loc"])} for each in faults]) from None
+        raise RequestValidationError(
+            [{**each, "loc": ("body", *each["loc"])} for each in faults]
+        ) from None
 
 
 def form_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,10 +343,17 @@ def form_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
     for name, field in fields.items():
         if "anyOf" in field:  # a form has no null
             [kind] = [each for each in field["anyOf"] if each != {"type": "null"}]
-            fields[name] = {**{key: field[key] for key in field if key not in ("anyOf", "default")}, **kind}
+            fields[name] = {
+                **{key: field[key] for key in field if key not in ("anyOf", "default")},
+                **kind,
+            }
         if field.get("type") in ("object", "array"):
             examples = [json.dumps(each) for each in field.get("examples", ())]
-            fields[name] = {"type": "string", "description": f"{field['description']}; as JSON", "examples": examples}
+            fields[name] = {
+                "type": "string",
+                "description": f"{field['description']}; as JSON",
+                "examples": examples,
+            }
     return fields
 
 
@@ -325,12 +369,20 @@ async def image_data_uri(file: UploadFile) -> str:
     try:
         image = read_header(raw)
     except BrokenHeader as error:
-        raise Problem("wrong_type", f"image: can't be read: {error}; save it again as PNG or JPEG") from None
+        raise Problem(
+            "wrong_type", f"image: can't be read: {error}; save it again as PNG or JPEG"
+        ) from None
     if image is None:
-        raise Problem("wrong_type", f"image: is not an image of a known format; send {', '.join(sorted(FORMATS))}")
+        raise Problem(
+            "wrong_type",
+            f"image: is not an image of a known format; send {', '.join(sorted(FORMATS))}",
+        )
     if image.pixels > MAX_PIXELS:
         size = f"{image.width} × {image.height}"
-        raise Problem("too_large", f"image: {size} is over {MAX_PIXELS // 10**6} million pixels; scale it down")
+        raise Problem(
+            "too_large",
+            f"image: {size} is over {MAX_PIXELS // 10**6} million pixels; scale it down",
+        )
     encoded = await asyncio.to_thread(base64.b64encode, raw)
     return f"data:{FORMATS[image.format]};base64,{encoded.decode()}"
 
@@ -357,25 +409,36 @@ async def receive_table(
     media_type = media_type_of(request)
     if media_type == FORM_TYPE:
         async with open_form(request) as (fields, files):
-            if twice := next((name for name in fields if name in query), None):
-                raise Problem("bad_input", f"{twice}: is given in the form and in the address; give it once")
-            if (sent := files.get("file")) is None:
+            twice = next((name for name in fields if name in query), None)
+            if twice:
+                raise Problem(
+                    "bad_input", f"{twice}: is given in the form and in the address; give it once"
+                )
+            sent = files.get("file")
+            if sent is None:
                 raise Problem("bad_input", "file: there is none; send the posts as file")
             options = parse_fields(model, {**query, **fields})
             path, name = _place_of_file(sent, folder)
             if (sent.size or 0) > max_bytes:
-                raise Problem("too_large", f"file: is over {max_bytes:,} bytes (batch_bytes); send it in parts")
+                raise Problem(
+                    "too_large",
+                    f"file: is over {max_bytes:,} bytes (batch_bytes); send it in parts",
+                )
             with create_file(path) as file:
                 await asyncio.to_thread(shutil.copyfileobj, sent.file, file)
     elif media_type in _TABLE_TYPES:
-        options, size = parse_fields(model, query), 0
+        options = parse_fields(model, query)
+        size = 0
         path = folder / f"posts{_TABLE_TYPES[media_type]}"
         name = path.name
         with create_file(path) as file:
             async for piece in request.stream():
                 size += len(piece)
                 if size > max_bytes:
-                    raise Problem("too_large", f"body: is over {max_bytes:,} bytes (batch_bytes); send it in parts")
+                    raise Problem(
+                        "too_large",
+                        f"body: is over {max_bytes:,} bytes (batch_bytes); send it in parts",
+                    )
                 await asyncio.to_thread(file.write, piece)
     else:
         raise wrong_type(media_type, FORM_TYPE, "application/x-ndjson", "text/csv")
@@ -385,7 +448,9 @@ async def receive_table(
 def _place_of_file(sent: UploadFile, folder: Path) -> tuple[Path, str]:
     """Return where a file that was sent is put, and what it is called."""
     name = PurePath((sent.filename or "").replace("\\", "/")).name
-    suffix = _TABLE_SUFFIXES.get(PurePath(name).suffix.casefold()) or _TABLE_TYPES.get(media_type_of(sent))
+    suffix = _TABLE_SUFFIXES.get(PurePath(name).suffix.casefold()) or _TABLE_TYPES.get(
+        media_type_of(sent)
+    )
     if suffix is None:
         raise Problem("wrong_type", f"file: {name[:80]!r}: is neither .jsonl, .ndjson nor .csv")
     printable = "".join(each for each in one_line(wellformed(name)) if each.isprintable())[:200]

@@ -44,7 +44,9 @@ async def claim_case(
 ) -> CaseResource:
     """Claim a case: until the claim ends nobody else can decide the case. Claim it again to keep it longer."""
     by = reviewer_name(who, body.reviewer)
-    row = await replica.reviews.claim(case_id, by, body.seconds, who.audit_actor, leads=who.may("lead"))
+    row = await replica.reviews.claim(
+        case_id, by, body.seconds, who.audit_actor, leads=who.may("lead")
+    )
     return CaseResource.from_row(row, blind=hides_verdict(replica, row, who))
 
 
@@ -53,7 +55,9 @@ async def release_case(
     case_id: api.CaseId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
 ) -> CaseResource:
     """Give a claim back: somebody else may take the case. A lead gives back anybody's."""
-    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor, lead=who.may("lead"))
+    row = await replica.reviews.release(
+        case_id, reviewer_name(who, reviewer), who.audit_actor, lead=who.may("lead")
+    )
     return CaseResource.from_row(row, blind=hides_verdict(replica, row, who))
 
 
@@ -80,12 +84,16 @@ async def decide_case(
     response: Response,
     replica: CurrentReplica,
     who: Reviewer,
-    wait: Annotated[float, Query(ge=0, description="seconds to wait for the record", examples=[30])] = 10.0,
+    wait: Annotated[
+        float, Query(ge=0, description="seconds to wait for the record", examples=[30])
+    ] = 10.0,
 ) -> Record | CaseResource:
     """Decide a case. The first decision counts, and any replica carries it out; whoever comes second gets 409."""
     decision = body.model_dump(include={"action", "category", "question", "note", "clauses"})
     by = reviewer_name(who, body.reviewer)
-    opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
+    opened = await replica.reviews.decide(
+        case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead")
+    )
     if body.action in ("ask", "retry") and decides_blind(replica, who):
         row = await replica.case_store.case(case_id)
         if not asked_for(row, who):
@@ -236,14 +244,21 @@ async def list_second_opinions(
 ) -> SecondOpinionPage:
     """List second opinions, in an order that tells nothing of their cases."""
     if query.status != "waiting" and not who.may("lead"):
-        raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without lead give status=waiting")
-    rows = await replica.second_opinions.search(query.status, before=query.before, limit=query.limit)
+        raise Problem(
+            "forbidden",
+            f"this key's scopes are {', '.join(who.scopes)}; without lead give status=waiting",
+        )
+    rows = await replica.second_opinions.search(
+        query.status, before=query.before, limit=query.limit
+    )
     page = [opinion_of_row(row, lead=who.may("lead")) for row in rows]
     return SecondOpinionPage(second_opinions=page, next=query.next_of(rows))
 
 
 @opinions.get("/{opinion_id}", responses=_CONFLICTS)
-async def get_second_opinion(opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer) -> SecondOpinion:
+async def get_second_opinion(
+    opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer
+) -> SecondOpinion:
     """Show the post and the categories. Leads alone are told what was decided first, once the second was given."""
     row, case = await replica.second_opinions.blind_case(opinion_id)
     return opinion_of_row(row, lead=who.may("lead"), case=case)
@@ -261,10 +276,15 @@ async def claim_second_opinion(
 
 @opinions.delete("/{opinion_id}/claim", responses=_CONFLICTS)
 async def release_second_opinion(
-    opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
+    opinion_id: OpinionId,
+    replica: CurrentReplica,
+    who: Reviewer,
+    reviewer: api.ReviewerQuery = None,
 ) -> SecondOpinion:
     """Give a second opinion back: somebody else may take it."""
-    row = await replica.second_opinions.release(opinion_id, reviewer_name(who, reviewer), who.audit_actor)
+    row = await replica.second_opinions.release(
+        opinion_id, reviewer_name(who, reviewer), who.audit_actor
+    )
     return opinion_of_row(row, lead=False)
 
 
@@ -286,5 +306,7 @@ async def settle_second_opinion(
 ) -> SecondOpinion:
     """Settle a disagreement: the decision stays, or the case is reopened, and a third person decides."""
     lead = reviewer_name(who, body.lead)
-    row = await replica.second_opinions.settle(opinion_id, lead, body.reopen, who.key_id, who.audit_actor)
+    row = await replica.second_opinions.settle(
+        opinion_id, lead, body.reopen, who.key_id, who.audit_actor
+    )
     return opinion_of_row(row, lead=True)

@@ -15,9 +15,12 @@ from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Admin, CurrentReplica, KeyFirst
 
 router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], route_class=KeyFirst)
-_WEBHOOK_ID, _MESSAGE_ID = "hook-9f86d081884c", "msg-0198c5d1f3a1b2c3d4e5f60"
+_WEBHOOK_ID = "hook-9f86d081884c"
+_MESSAGE_ID = "msg-0198c5d1f3a1b2c3d4e5f60"
 WebhookId = Annotated[str, api.id_path("webhook", _WEBHOOK_ID)]
-Url = Annotated[str, Field(description="where messages are sent", examples=["https://example.com/tribunal"])]
+Url = Annotated[
+    str, Field(description="where messages are sent", examples=["https://example.com/tribunal"])
+]
 Events = Annotated[
     list[EventType],
     Field(description="the types of messages that are sent there", examples=[["case.decided"]]),
@@ -27,7 +30,9 @@ Events = Annotated[
 class WebhookRequest(api.RequestBody):
     """An endpoint to add."""
 
-    url: Url = Field(max_length=endpoints.MAX_URL, description="https, unless the operator allows http")
+    url: Url = Field(
+        max_length=endpoints.MAX_URL, description="https, unless the operator allows http"
+    )
     events: Events | None = Field(default=None, min_length=1)
     """none: all"""
     with_record: bool = False
@@ -120,7 +125,11 @@ class DeliveryPage(api.ResponseBody):
 @router.get("", responses=api.responses())
 async def list_webhooks(replica: CurrentReplica, who: Admin) -> WebhookList:
     """List webhooks without their secrets, which are shown when they are added and never again."""
-    return WebhookList(webhooks=[Webhook.model_validate(row) for row in await endpoints.list_webhooks(replica.store)])
+    return WebhookList(
+        webhooks=[
+            Webhook.model_validate(row) for row in await endpoints.list_webhooks(replica.store)
+        ]
+    )
 
 
 @router.post("", status_code=201, responses=api.responses())
@@ -161,16 +170,23 @@ async def list_deliveries(
     rows = await replica.case_store.outbox.list_messages(
         status=query.status, webhook_id=query.webhook, before=query.before, limit=query.limit
     )
-    return DeliveryPage(deliveries=[Delivery.model_validate(row) for row in rows], next=query.next_of(rows))
+    return DeliveryPage(
+        deliveries=[Delivery.model_validate(row) for row in rows], next=query.next_of(rows)
+    )
 
 
 @router.post(
     "/deliveries/{message_id}/replay",
     status_code=202,
-    responses={202: {"description": "the message, which is sent soon"}, **api.responses("not_found")},
+    responses={
+        202: {"description": "the message, which is sent soon"},
+        **api.responses("not_found"),
+    },
 )
 async def replay_delivery(
-    message_id: Annotated[str, api.id_path("message", _MESSAGE_ID)], replica: CurrentReplica, who: Admin
+    message_id: Annotated[str, api.id_path("message", _MESSAGE_ID)],
+    replica: CurrentReplica,
+    who: Admin,
 ) -> Delivery:
     """Send a dead message again, if its webhook is in force. It keeps its id, so that nobody counts it twice."""
     try:

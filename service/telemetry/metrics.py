@@ -11,7 +11,14 @@ from functools import cache
 from typing import Any, Literal
 
 import structlog
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
@@ -74,11 +81,15 @@ def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
             line["event"] = str(line["event"]).partition("\n")[0]
         return _replace_exception(line, words=posts)
 
-    last: Processor = structlog.dev.ConsoleRenderer(colors=False) if is_watched(aside=True) else _render_json
+    last: Processor = (
+        structlog.dev.ConsoleRenderer(colors=False) if is_watched(aside=True) else _render_json
+    )
     remove = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler = _TerminalHandler(_secrets_of_service(database))
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove, drop_words, last])
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[remove, drop_words, last]
+        )
     )
     root = logging.getLogger()
     root.handlers[:] = [handler]
@@ -143,7 +154,9 @@ def _secrets_of_service(database: str | None) -> frozenset[str]:
     return known_secrets()
 
 
-SHARED_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's own name for what several processes count in
+SHARED_METRICS_FOLDER = (
+    "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's own name for what several processes count in
+)
 _MAX_LABEL_VALUES = 100  # values that a label may take which the program doesn't know beforehand
 _OTHER = "other"
 _METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
@@ -158,7 +171,8 @@ class LabelLimit:
 
     def __init__(self, max_values: int = _MAX_LABEL_VALUES) -> None:
         """Let the first `max_values` through."""
-        self._max_values, self._seen = max_values, set[str]()
+        self._max_values = max_values
+        self._seen = set[str]()
 
     def __call__(self, value: str) -> str:
         """Return the value, or `other`."""
@@ -177,7 +191,8 @@ class Metrics:
         registry = self._registry = CollectorRegistry()
         if not self._shared:
             ProcessCollector(registry=registry)
-        self._limit_model, self._limit_kind = LabelLimit(), LabelLimit()
+        self._limit_model = LabelLimit()
+        self._limit_kind = LabelLimit()
         # A metric's own number for some labels: limited as they are, and found in a tenth of the time `labels` takes.
         self._labelled: Callable[..., Any] = cache(lambda metric, *labels: metric.labels(*labels))
 
@@ -185,35 +200,56 @@ class Metrics:
             return Counter(f"tribunal_{name}", words, labels, registry=registry)
 
         def seconds(name: str, words: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-            return Histogram(f"tribunal_{name}_seconds", words, labels, registry=registry, buckets=buckets)
+            return Histogram(
+                f"tribunal_{name}_seconds", words, labels, registry=registry, buckets=buckets
+            )
 
         self.in_flight = Gauge(
-            "tribunal_in_flight", "Trials under way here.", registry=registry, multiprocess_mode="livesum"
+            "tribunal_in_flight",
+            "Trials under way here.",
+            registry=registry,
+            multiprocess_mode="livesum",
         )
         self._posts = counter("posts", "Posts that were decided.", "graph", "outcome")
-        self._post_seconds = seconds("post", "From a trial's begin to its record.", _POST_SECONDS, "graph")
+        self._post_seconds = seconds(
+            "post", "From a trial's begin to its record.", _POST_SECONDS, "graph"
+        )
         self._undecided = counter(
             "trials_undecided",
             "Trials that ended without an outcome: handed_back, cancelled, bad_input, error, taken_over, unanswered.",
             "end",
         )
-        self._errors = counter("trial_errors", "Trials that an error of the program ended.", "error")
-        self._seat_seconds = seconds("seat", "Of a call, its retries included.", _CALL_SECONDS, "seat")
-        self._calls = counter("model_calls", "Calls; cached ones came from our own cache.", "model", "cached")
+        self._errors = counter(
+            "trial_errors", "Trials that an error of the program ended.", "error"
+        )
+        self._seat_seconds = seconds(
+            "seat", "Of a call, its retries included.", _CALL_SECONDS, "seat"
+        )
+        self._calls = counter(
+            "model_calls", "Calls; cached ones came from our own cache.", "model", "cached"
+        )
         self._tokens = counter("model_tokens", "Tokens that were paid.", "model", "kind")
         uncounted = "Of the tokens that were paid, those of calls whose server didn't count them."
         self._tokens_estimated = counter("model_tokens_estimated", uncounted, "model", "kind")
         self._cost = counter("model_cost", "In the currency of the price table.", "model")
         self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
         self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
-        self._empty_reasons = counter("empty_reasons", "Answers with a reason that said nothing.", "model", "seat")
-        self._held = counter("cases_held", "How often a case was held since no model answered.", "provider")
+        self._empty_reasons = counter(
+            "empty_reasons", "Answers with a reason that said nothing.", "model", "seat"
+        )
+        self._held = counter(
+            "cases_held", "How often a case was held since no model answered.", "provider"
+        )
         self._provider_open = Gauge(
             "tribunal_provider_open", "1 while a provider's models don't answer this replica, else 0.", ["provider"],
             registry=registry, multiprocess_mode="livemax",
         )  # fmt: skip
-        self._requests = counter("http_requests", "Requests that were answered.", "method", "route", "status")
-        self._keys_refused = counter("keys_refused", "Requests with a key that opens nothing.", "reason")
+        self._requests = counter(
+            "http_requests", "Requests that were answered.", "method", "route", "status"
+        )
+        self._keys_refused = counter(
+            "keys_refused", "Requests with a key that opens nothing.", "reason"
+        )
         until_end = "From a request's begin to its answer's end."
         self._request_seconds = seconds("http_request", until_end, _HTTP_SECONDS, "method", "route")
 
@@ -232,7 +268,8 @@ class Metrics:
 
     def count_call(self, call: Call, prices: Prices | None) -> None:
         """Count a call of a model."""
-        model, seat = self._limit_model(call.model), call.seat.partition(":")[0]
+        model = self._limit_model(call.model)
+        seat = call.seat.partition(":")[0]
         self._labelled(self._calls, model, "yes" if call.cached else "no").inc()
         if call.error is not None:
             counter = self._refusals if call.error.startswith(REFUSED) else self._failures
@@ -243,7 +280,10 @@ class Metrics:
         if call.cached:
             return
         self._labelled(self._seat_seconds, seat).observe(call.seconds)
-        for kind, tokens in (("prompt", call.prompt_tokens), ("completion", call.completion_tokens)):
+        for kind, tokens in (
+            ("prompt", call.prompt_tokens),
+            ("completion", call.completion_tokens),
+        ):
             self._labelled(self._tokens, model, kind).inc(max(0, tokens))
             if call.estimated:
                 self._labelled(self._tokens_estimated, model, kind).inc(max(0, tokens))
@@ -290,7 +330,8 @@ class _DatabaseCollector(Collector):
     """Says what was counted in the database. A gauge of this process would be added to those of the others."""
 
     def __init__(self, cases: Mapping[str, int], keys_ending: int) -> None:
-        self._cases, self._keys_ending = cases, keys_ending
+        self._cases = cases
+        self._keys_ending = keys_ending
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """Give the gauges."""

@@ -41,9 +41,12 @@ class Telemetry:
         self._posts = posts
 
     @contextmanager
-    def trial(self, case: str, graph: str, attempt: int, text: str | None) -> Iterator[TrialObserver]:
+    def trial(
+        self, case: str, graph: str, attempt: int, text: str | None
+    ) -> Iterator[TrialObserver]:
         """Observe a trial until the block ends; `text` is the post's words, where they may be kept."""
-        observer, started = TrialObserver(lambda call: self.metrics.count_call(call, self.prices)), time.perf_counter()
+        observer = TrialObserver(lambda call: self.metrics.count_call(call, self.prices))
+        started = time.perf_counter()
         self.metrics.in_flight.inc()
         try:
             with self.traces.case(case, graph) if self.traces else nullcontext() as span:
@@ -76,8 +79,14 @@ def _open_traces() -> Traces | None:
     return Traces()
 
 
-_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,80}")  # a request id of others that may stand in a log and in a header
-_PROBES = ("/healthz", "/readyz", "/metrics")  # asked every few seconds, and worth a line only when they fail
+_SAFE_ID = re.compile(
+    r"[A-Za-z0-9._-]{1,80}"
+)  # a request id of others that may stand in a log and in a header
+_PROBES = (
+    "/healthz",
+    "/readyz",
+    "/metrics",
+)  # asked every few seconds, and worth a line only when they fail
 _GONE = 499  # the client went away before there was an answer
 _UNKNOWN = "unmatched"  # a path that no route has: its text is the request's, and no label
 
@@ -85,26 +94,36 @@ _UNKNOWN = "unmatched"  # a path that no route has: its text is the request's, a
 class RequestTelemetry:
     """ASGI middleware; the outermost."""
 
-    def __init__(self, app: ASGIApp, telemetry: Telemetry, internal_error: Callable[[Scope, str], ASGIApp]) -> None:
+    def __init__(
+        self, app: ASGIApp, telemetry: Telemetry, internal_error: Callable[[Scope, str], ASGIApp]
+    ) -> None:
         """Put it around an application; `internal_error` makes the answer to what nobody foresaw, with a message."""
-        self._app, self._telemetry, self._internal_error = app, telemetry, internal_error
+        self._app = app
+        self._telemetry = telemetry
+        self._internal_error = internal_error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and note it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        sent = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"").decode("latin-1")
+        sent = next(
+            (value for name, value in scope["headers"] if name == b"x-request-id"), b""
+        ).decode("latin-1")
         request_id = sent if _SAFE_ID.fullmatch(sent) else uuid.uuid4().hex
         state = scope.setdefault("state", {})
         state["request_id"] = request_id
-        status, started = 0, time.perf_counter()
+        status = 0
+        started = time.perf_counter()
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id.encode())]
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", request_id.encode()),
+                ]
             await send(message)
 
         traces = self._telemetry.traces
@@ -121,21 +140,26 @@ class RequestTelemetry:
                         await self._internal_error(scope, message)(scope, receive, send_with_id)
                     finally:
                         if traces and span:
-                            traces.set_answer(span, scope["method"], _route_of(scope), status or _GONE)
+                            traces.set_answer(
+                                span, scope["method"], _route_of(scope), status or _GONE
+                            )
             finally:
                 self._note_request(scope, status or _GONE, time.perf_counter() - started)
 
     def _note_request(self, scope: Scope, status: int, seconds: float) -> None:
-        method, route = scope["method"], _route_of(scope)
+        method = scope["method"]
+        route = _route_of(scope)
         self._telemetry.metrics.count_request(method, route, status, seconds)
         quiet = scope["path"] in _PROBES and status < 400
         level = "debug" if quiet else "error" if status >= 500 and status != 503 else "info"
         # Neither the query, which may hold a key, nor a header: the path is what a request is about.
         fields = {"method": method, "route": route, "path": scope["path"][:300], "status": status}
         for name, field in (("key_id", "key"), ("key_refused", "key_refused")):
-            if said := scope["state"].get(name):
+            said = scope["state"].get(name)
+            if said:
                 fields[field] = said
-        if refused := scope["state"].get("key_refused"):
+        refused = scope["state"].get("key_refused")
+        if refused:
             self._telemetry.metrics.count_refused_key(refused)
         getattr(_LOG, level)("request", **fields, ms=round(seconds * 1000, 1))
 

@@ -34,7 +34,11 @@ from tribunal import __version__
 from tribunal.schema import Record
 
 # LangChain's names of providers, and the conventions' where they differ.
-_PROVIDERS = {"google_genai": "gcp.gemini", "google_vertexai": "gcp.vertex_ai", "azure": "azure.ai.openai"}
+_PROVIDERS = {
+    "google_genai": "gcp.gemini",
+    "google_vertexai": "gcp.vertex_ai",
+    "azure": "azure.ai.openai",
+}
 _trial_spans: ContextVar[_NodeSpans | None] = ContextVar("tribunal_spans", default=None)
 register_configure_hook(_trial_spans, inheritable=True)
 
@@ -45,7 +49,9 @@ class Traces:
     def __init__(self) -> None:
         """Open the way to the collector."""
         named = os.environ.get("OTEL_SERVICE_NAME")
-        resource = Resource.create({SERVICE_NAME: named or "tribunal", SERVICE_VERSION: __version__})
+        resource = Resource.create(
+            {SERVICE_NAME: named or "tribunal", SERVICE_VERSION: __version__}
+        )
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("tribunal", __version__)
@@ -54,14 +60,19 @@ class Traces:
     @contextmanager
     def request(self, scope: Scope) -> Iterator[Span]:
         """Begin the span of a request, which goes on with the trace that its `traceparent` names."""
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
         attributes = {
             "http.request.method": scope["method"],
             "url.path": scope["path"][:300],
             "url.scheme": scope["scheme"],
         }
-        context, kind = self._incoming.extract(headers), SpanKind.SERVER
-        span = self._tracer.start_span(scope["method"], context=context, kind=kind, attributes=attributes)
+        context = self._incoming.extract(headers)
+        kind = SpanKind.SERVER
+        span = self._tracer.start_span(
+            scope["method"], context=context, kind=kind, attributes=attributes
+        )
         trace_id = trace.format_trace_id(span.get_span_context().trace_id)
         with _current_until_ended(span), structlog.contextvars.bound_contextvars(trace_id=trace_id):
             yield span
@@ -145,17 +156,28 @@ class _NodeSpans(BaseCallbackHandler):
         self, run: UUID, parent: UUID | None, name: str, kind: SpanKind, attributes: dict[str, Any]
     ) -> None:
         context = trace.set_span_in_context(self._span_above(parent))
-        self._open[run] = self._above[run] = self._tracer.start_span(name, context, kind, attributes=attributes)
+        self._open[run] = self._above[run] = self._tracer.start_span(
+            name, context, kind, attributes=attributes
+        )
 
     def _end_span(self, run: UUID, error: BaseException | None = None) -> None:
         self._above.pop(run, None)
-        if (span := self._open.pop(run, None)) is not None:
+        span = self._open.pop(run, None)
+        if span is not None:
             if error is not None:
-                _set_failed(span, str(getattr(error, "status_code", None) or type(error).__qualname__))
+                _set_failed(
+                    span, str(getattr(error, "status_code", None) or type(error).__qualname__)
+                )
             span.end()
 
     def on_chain_start(
-        self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+        self,
+        serialized: Any,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **more: Any,
     ) -> None:
         """Begin the span of a node."""
         metadata = more.get("metadata") or {}
@@ -176,11 +198,18 @@ class _NodeSpans(BaseCallbackHandler):
         self._end_span(run_id, error)
 
     def on_chat_model_start(
-        self, serialized: Any, messages: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **more: Any
+        self,
+        serialized: Any,
+        messages: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **more: Any,
     ) -> None:
         """Begin the span of a request to a model."""
         metadata = more.get("metadata") or {}
-        provider, model = str(metadata.get("ls_provider", "")), str(metadata.get("ls_model_name", ""))
+        provider = str(metadata.get("ls_provider", ""))
+        model = str(metadata.get("ls_model_name", ""))
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
@@ -190,22 +219,38 @@ class _NodeSpans(BaseCallbackHandler):
             "tribunal.seat": metadata.get("seat"),
             "tribunal.role": metadata.get("role"),
         }
-        self._begin_span(run_id, parent_run_id, f"chat {model}".strip(), SpanKind.CLIENT, _without_none(attributes))
+        self._begin_span(
+            run_id,
+            parent_run_id,
+            f"chat {model}".strip(),
+            SpanKind.CLIENT,
+            _without_none(attributes),
+        )
 
     def on_llm_end(self, response: LLMResult, *, run_id: UUID, **_: Any) -> None:
         """End the span of a request that was answered, with who gave the answer, why it ended, and what it took."""
         span = self._open.get(run_id)
-        message = getattr(response.generations[0][0], "message", None) if response.generations else None
+        message = (
+            getattr(response.generations[0][0], "message", None) if response.generations else None
+        )
         if span is not None and isinstance(message, AIMessage):
-            metadata, usage = message.response_metadata, message.usage_metadata
-            reason = metadata.get("finish_reason") or metadata.get("stop_reason") or metadata.get("done_reason")
+            metadata = message.response_metadata
+            usage = message.usage_metadata
+            reason = (
+                metadata.get("finish_reason")
+                or metadata.get("stop_reason")
+                or metadata.get("done_reason")
+            )
             attributes = {
                 "gen_ai.response.model": metadata.get("model_name") or metadata.get("model"),
                 "gen_ai.response.finish_reasons": [str(reason)] if reason else None,
                 "gen_ai.response.id": metadata.get("id"),
                 "gen_ai.usage.input_tokens": usage["input_tokens"] if usage else None,
                 "gen_ai.usage.output_tokens": usage["output_tokens"] if usage else None,
-                "gen_ai.usage.cache_read.input_tokens": usage.get("input_token_details", {}).get("cache_read") or None
+                "gen_ai.usage.cache_read.input_tokens": usage.get("input_token_details", {}).get(
+                    "cache_read"
+                )
+                or None
                 if usage
                 else None,
             }

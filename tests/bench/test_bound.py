@@ -52,7 +52,9 @@ def test_one_place_is_the_sum_and_a_place_each_the_longest(chains: list[int]) ->
 
 @given(CHAINS, st.integers(1, 20))
 def test_list_scheduling_is_within_twice_the_best(chains: list[int], in_flight: int) -> None:
-    assert bound(chains, in_flight) * in_flight <= sum(chains) + (in_flight - 1) * max(chains, default=0)
+    assert bound(chains, in_flight) * in_flight <= sum(chains) + (in_flight - 1) * max(
+        chains, default=0
+    )
 
 
 @pytest.mark.parametrize("chain", [-1.0, math.nan, math.inf, [1.0, -2.0]])

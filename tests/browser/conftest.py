@@ -19,7 +19,9 @@ ARGUMENTS = (
     "--disable-component-update", "--disable-sync",
 )  # fmt: skip
 IN_CHROMIUM = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"),
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="there is no Chromium here; name one with TRIBUNAL_CHROMIUM"
+    ),
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.xdist_group("browser"),
 ]

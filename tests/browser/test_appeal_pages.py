@@ -11,7 +11,16 @@ import httpx
 from playwright.async_api import Browser
 
 from tests.browser.conftest import IN_CHROMIUM
-from tests.browser.test_desk_pages import AXE, NARROW, axe_finds, browsing, is_at, is_sound, pictured, sign_in
+from tests.browser.test_desk_pages import (
+    AXE,
+    NARROW,
+    axe_finds,
+    browsing,
+    is_at,
+    is_sound,
+    pictured,
+    sign_in,
+)
 from tests.browser.test_own_pages import HOSTILE
 from tests.service.at_desk import ALL, post
 from tests.service.conftest import get_json, opened
@@ -30,8 +39,15 @@ async def a_month(database: str) -> None:
             end = now - 45 * DAY * chance.random()
             outcome = chance.choices(("verdict", "pending", "refusal", "failure"), (90, 6, 2, 2))[0]
             later = now - end < 20 * DAY
-            category = chance.choices(("NotHate", "Racist", "Sexist", "Religious"), (70, 16 if later else 8, 8, 6))[0]
-            row = {"id": f"case-{number}", "created": end - chance.expovariate(0.2), "finished": end, "status": "done"}
+            category = chance.choices(
+                ("NotHate", "Racist", "Sexist", "Religious"), (70, 16 if later else 8, 8, 6)
+            )[0]
+            row = {
+                "id": f"case-{number}",
+                "created": end - chance.expovariate(0.2),
+                "finished": end,
+                "status": "done",
+            }
             row |= {
                 "attempt": 1,
                 "graph": "tribunal",
@@ -39,18 +55,39 @@ async def a_month(database: str) -> None:
                 "outcome": outcome,
                 "money": chance.random() / 50,
             }
-            row |= {"category": category if outcome == "verdict" else None, "hateful": category != "NotHate"}
+            row |= {
+                "category": category if outcome == "verdict" else None,
+                "hateful": category != "NotHate",
+            }
             await connection.execute(cases.insert().values(**row))
             if outcome != "verdict" or number % 6:
                 continue
-            who, same = chance.choice(("kim (desk)", "lee (desk)", "ada (desk)")), chance.random() < 0.85
+            who, same = (
+                chance.choice(("kim (desk)", "lee (desk)", "ada (desk)")),
+                chance.random() < 0.85,
+            )
             told = {"case_id": row["id"], "number": 1, "at": end, "kind": "review", "reviewer": who}
             result = "accepted" if same else "changed"
-            await connection.execute(decisions.insert().values(**told, result=result, category=category))
-            opinion = {"id": f"opinion-{number}", "case_id": row["id"], "created": end, "given": end + 60, "note": ""}
-            opinion |= {"first": who, "second": "bo (desk)", "first_category": category, "status": "agreed"}
+            await connection.execute(
+                decisions.insert().values(**told, result=result, category=category)
+            )
+            opinion = {
+                "id": f"opinion-{number}",
+                "case_id": row["id"],
+                "created": end,
+                "given": end + 60,
+                "note": "",
+            }
+            opinion |= {
+                "first": who,
+                "second": "bo (desk)",
+                "first_category": category,
+                "status": "agreed",
+            }
             said = category if same else "NotHate"
-            await connection.execute(second_opinions.insert().values(**opinion, second_category=said))
+            await connection.execute(
+                second_opinions.insert().values(**opinion, second_category=said)
+            )
 
 
 async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path) -> None:
@@ -61,14 +98,24 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
         browsing(chromium, url, viewport=NARROW) as page,
     ):
         found = []
-        for words, post_id in (("Immigrants: the weeds in our garden.", "post-1"), (HOSTILE, HOSTILE[:190])):
+        for words, post_id in (
+            ("Immigrants: the weeds in our garden.", "post-1"),
+            (HOSTILE, HOSTILE[:190]),
+        ):
             case = await post(client, words, post_id=post_id)
-            done = await client.post(f"/v1/cases/{case['id']}/decision", json={"action": "accept", "reviewer": "kim"})
+            done = await client.post(
+                f"/v1/cases/{case['id']}/decision", json={"action": "accept", "reviewer": "kim"}
+            )
             assert done.json()["outcome"] == "verdict", done.text
             found.append(case["id"])
         await a_month(database)
-        said = {"reason": "It is a line of a song.", "context": "The refrain of an old garden song, word for word."}
-        first = await client.post(f"/v1/cases/{found[0]}/appeal", json={"appellant": "user-7f3a", **said})
+        said = {
+            "reason": "It is a line of a song.",
+            "context": "The refrain of an old garden song, word for word.",
+        }
+        first = await client.post(
+            f"/v1/cases/{found[0]}/appeal", json={"appellant": "user-7f3a", **said}
+        )
         strange = {"appellant": HOSTILE[:190], "reason": HOSTILE, "context": HOSTILE}
         second = await client.post(f"/v1/cases/{found[1]}/appeal", json=strange)
         assert (first.status_code, second.status_code) == (201, 201)
@@ -77,7 +124,9 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
         await sign_in(page, "lee")
         for appeal in (first.json()["id"], second.json()["id"]):
             await page.goto(f"/desk/appeals/{appeal}")
-            await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+            await page.evaluate(
+                "for (const each of document.querySelectorAll('details')) each.open = true"
+            )
             await is_sound(page)
         assert "<script>window.ran = 1</script>" in await page.inner_text("main")
         await page.goto(f"/desk/appeals/{first.json()['id']}")
@@ -95,11 +144,23 @@ async def test_appeals_opinions_and_the_board(chromium: Browser, tmp_path: Path)
         await page.get_by_role("button", name="Keep the decision").click()
         await page.wait_for_url("**said=uphold")
         await is_sound(page)
-        paths = ["/appeals", "/appeals?of=decided", "/second-opinions", f"/second-opinions/{opinion}", "/board"]
-        paths += [f"/appeals/{first.json()['id']}", f"/cases/{found[1]}/reopen", "/board?since=2026-13-01"]
+        paths = [
+            "/appeals",
+            "/appeals?of=decided",
+            "/second-opinions",
+            f"/second-opinions/{opinion}",
+            "/board",
+        ]
+        paths += [
+            f"/appeals/{first.json()['id']}",
+            f"/cases/{found[1]}/reopen",
+            "/board?since=2026-13-01",
+        ]
         for path in paths:
             await page.goto(f"/desk{path}")
-            await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+            await page.evaluate(
+                "for (const each of document.querySelectorAll('details')) each.open = true"
+            )
             await is_sound(page)
             if AXE:
                 for scheme in ("light", "dark"):

@@ -38,7 +38,10 @@ async def is_in_window(page: Page, *found: Locator) -> None:
         left, top, right, bottom = await edges(each)
         text = (await each.text_content() or "")[:40]
         assert left >= 0 <= top, text
-        assert (right <= page.viewport_size["width"], bottom <= page.viewport_size["height"]) == (True, True), text
+        assert (right <= page.viewport_size["width"], bottom <= page.viewport_size["height"]) == (
+            True,
+            True,
+        ), text
 
 
 async def is_scrolled(box: Locator) -> None:
@@ -63,11 +66,19 @@ async def test_all_that_one_decides_by_is_on_one_screen(chromium: Browser, tmp_p
         browsing(chromium, url, viewport=DESK) as page,
     ):
         await post(client, MIDDLING, post_id="one", language="en")
-        await post(client, f"{WEEDS} {'And so on and on. ' * 300}", post_id="two", image=a_picture(), earlier=EARLIER)
+        await post(
+            client,
+            f"{WEEDS} {'And so on and on. ' * 300}",
+            post_id="two",
+            image=a_picture(),
+            earlier=EARLIER,
+        )
         await sign_in(page, "kim")
         await page.get_by_role("button", name="Take next case").click()
         await expect(page.locator("h1")).to_contain_text(WEEDS)
-        exceptions = page.locator(".case-rule").get_by_text("in order to condemn, mock, document or teach about it")
+        exceptions = page.locator(".case-rule").get_by_text(
+            "in order to condemn, mock, document or teach about it"
+        )
         words, more = page.locator(".ex-post").first, page.get_by_text("Escalate, skip, ask")
         cue = page.locator(".debate tbody tr").first
         await is_in_window(page, words, cue, exceptions, more, *decision(page))
@@ -87,9 +98,14 @@ async def test_all_that_one_decides_by_is_on_one_screen(chromium: Browser, tmp_p
         # Trial, cost and hashes are folded away, and there.
         assert await page.locator(".case-trial details[open]").count() == 0
         for title in ("Debate", "Cost", "Details", "Who decided"):
-            assert await page.locator(".case-trial summary", has_text=re.compile(f"^{title}$")).count() == 1
+            assert (
+                await page.locator(".case-trial summary", has_text=re.compile(f"^{title}$")).count()
+                == 1
+            )
         assert "tokens" not in await page.inner_text("main")
-        await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        await page.evaluate(
+            "for (const each of document.querySelectorAll('details')) each.open = true"
+        )
         assert "tokens" in await page.inner_text("main")
         assert _ISO.findall(await page.inner_text("main")) == []
         await is_sound(page)

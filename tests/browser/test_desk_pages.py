@@ -35,13 +35,20 @@ pytestmark = IN_CHROMIUM
 @asynccontextmanager
 async def browsing(chromium: Browser, url: str, **options: Any) -> AsyncIterator[Page]:
     """A browser of somebody's own at the desk. Nothing of a stranger's ran in it, and it asked nobody else."""
-    context: BrowserContext = await chromium.new_context(base_url=url, **{"viewport": WIDE, **options})
+    context: BrowserContext = await chromium.new_context(
+        base_url=url, **{"viewport": WIDE, **options}
+    )
     page = await context.new_page()
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("dialog", lambda dialog: complaints.append(dialog.message))
-    context.on("request", lambda asked: None if asked.url.startswith((url, "data:")) else complaints.append(asked.url))
+    context.on(
+        "request",
+        lambda asked: (
+            None if asked.url.startswith((url, "data:")) else complaints.append(asked.url)
+        ),
+    )
     yield page
     ran = await page.evaluate("window.ran ?? null")
     await context.close()
@@ -94,7 +101,9 @@ async def pictured(page: Page, name: str, *, whole: bool = False) -> None:
         for scheme in SCHEMES:
             await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             raw = await page.screenshot(full_page=whole)
-            small = Image.open(io.BytesIO(raw)).convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+            small = Image.open(io.BytesIO(raw)).convert(
+                "P", palette=Image.Palette.ADAPTIVE, colors=64
+            )
             small.save(DOCS / "pictures" / f"desk-{name}-{size}-{scheme}.png", optimize=True)
     await page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     await page.emulate_media(color_scheme="light")
@@ -116,7 +125,9 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         browsing(chromium, url) as kim,
         browsing(chromium, url, viewport=NARROW) as lee,
     ):
-        for number, words in enumerate(("Immigrants: the weeds in our garden.", "Good morning!", "What a match!"), 1):
+        for number, words in enumerate(
+            ("Immigrants: the weeds in our garden.", "Good morning!", "What a match!"), 1
+        ):
             await post(client, words, post_id=f"post-{number}", language="en")
         await sign_in(kim, "kim")
         await sign_in(lee, "lee")
@@ -166,20 +177,29 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         assert "a quotation, see the title" in [each["record"]["explanation"] for each in decided]
 
 
-async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(chromium: Browser, tmp_path: Path) -> None:
+async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(
+    chromium: Browser, tmp_path: Path
+) -> None:
     async with (
         listening(sqlite(tmp_path), **ALL, desk_undo=600.0) as url,
         httpx.AsyncClient(base_url=url, timeout=60) as client,
         browsing(chromium, url) as kim,
     ):
-        for number, text in enumerate(("Good morning!", "I like tea.", "It rains here.", "See you at the lake.")):
+        for number, text in enumerate(
+            ("Good morning!", "I like tea.", "It rains here.", "See you at the lake.")
+        ):
             await post(client, text, post_id=f"post-{number}", language="en")
         await sign_in(kim, "kim")
         await kim.keyboard.press("j")
         await kim.keyboard.press("x")
         boxes = kim.locator("input[form=together]")
         await boxes.nth(2).click(modifiers=["Shift"])
-        assert [await boxes.nth(number).is_checked() for number in range(4)] == [True, True, True, False]
+        assert [await boxes.nth(number).is_checked() for number in range(4)] == [
+            True,
+            True,
+            True,
+            False,
+        ]
         await is_sound(kim)
         await kim.keyboard.press("g")
         await kim.keyboard.press("Enter")
@@ -198,7 +218,9 @@ async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(chro
         assert await kim.evaluate(blur) == "none"
 
 
-async def test_a_number_and_enter_decide_and_an_edited_note_stays(chromium: Browser, tmp_path: Path) -> None:
+async def test_a_number_and_enter_decide_and_an_edited_note_stays(
+    chromium: Browser, tmp_path: Path
+) -> None:
     async with (
         listening(sqlite(tmp_path), **ALL, desk_undo=600.0) as url,
         httpx.AsyncClient(base_url=url, timeout=60) as client,
@@ -213,14 +235,18 @@ async def test_a_number_and_enter_decide_and_an_edited_note_stays(chromium: Brow
         await kim.keyboard.press("2")
         assert await kim.locator("[name=category]:checked").get_attribute("value") == "Racist"
         assert await kim.input_value("#note") == ""
-        assert await kim.locator("#canned optgroup").evaluate_all("all => all.map(each => each.label)") == ["Racist"]
+        assert await kim.locator("#canned optgroup").evaluate_all(
+            "all => all.map(each => each.label)"
+        ) == ["Racist"]
         assert await kim.input_value("#canned") == "", "no reason is chosen for them"
         await kim.keyboard.press("w")
         await kim.keyboard.press("End")
         await kim.keyboard.type(" (see the thread)")
         await kim.keyboard.press("Escape")
         await kim.keyboard.press("3")
-        assert (await kim.input_value("#note")).endswith(" (see the thread)"), "what was edited stays"
+        assert (await kim.input_value("#note")).endswith(" (see the thread)"), (
+            "what was edited stays"
+        )
         await kim.keyboard.press("Enter")
         await is_at(kim, "Good morning 2!")
         await expect(kim.get_by_role("status")).to_contain_text("to Sexist")
@@ -233,8 +259,12 @@ async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -
         httpx.AsyncClient(base_url=url, timeout=60) as client,
         browsing(chromium, url, viewport=NARROW) as page,
     ):
-        case = await post(client, HOSTILE, post_id=HOSTILE[:190], earlier=[HOSTILE], image=a_picture())
-        claim = await client.post(f"/v1/cases/{case['id']}/claim", json={"reviewer": HOSTILE[:190], "seconds": 0.001})
+        case = await post(
+            client, HOSTILE, post_id=HOSTILE[:190], earlier=[HOSTILE], image=a_picture()
+        )
+        claim = await client.post(
+            f"/v1/cases/{case['id']}/claim", json={"reviewer": HOSTILE[:190], "seconds": 0.001}
+        )
         assert claim.status_code == 200
         asked = {"action": "ask", "question": HOSTILE, "reviewer": HOSTILE[:190]}
         again = await client.post(f"/v1/cases/{case['id']}/decision?wait=60", json=asked)
@@ -249,7 +279,9 @@ async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -
         await page.get_by_role("button", name="Save note").click()
         await page.wait_for_url("**said=note**")
         assert (await page.inner_text("main")).count("<script>window.ran = 1</script>") >= 3
-        await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        await page.evaluate(
+            "for (const each of document.querySelectorAll('details')) each.open = true"
+        )
         await is_sound(page)
         image = page.locator(".ex-image img")
         size = "image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
@@ -261,14 +293,24 @@ async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -
         assert ("blur" in filters[0], "grayscale" in filters[0]) == (True, True)
         assert ("blur" in filters[1], "grayscale" in filters[1]) == (False, True)
         assert filters[2] == filters[0]
-        await page.goto(f"/desk/search?text={'%3Cscript%3E'}&category=%22%3E%3Cimg+src=x+onerror=ran=1%3E")
+        await page.goto(
+            f"/desk/search?text={'%3Cscript%3E'}&category=%22%3E%3Cimg+src=x+onerror=ran=1%3E"
+        )
         await is_sound(page)
-        assert await page.evaluate("document.querySelectorAll('iframe, base, script:not([src])').length") == 0
+        assert (
+            await page.evaluate(
+                "document.querySelectorAll('iframe, base, script:not([src])').length"
+            )
+            == 0
+        )
 
 
 async def test_without_the_script(chromium: Browser, tmp_path: Path) -> None:
     database = sqlite(tmp_path)
-    async with listening(database, **ALL) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with (
+        listening(database, **ALL) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
         await post(client, "one", post_id="one")
         await post(client, "two", post_id="two")
         key = await key_of(database, "review")
@@ -289,14 +331,18 @@ async def test_without_the_script(chromium: Browser, tmp_path: Path) -> None:
         await context.close()
 
 
-@pytest.mark.skipif(AXE is None, reason="there is no axe-core here; name its axe.min.js with TRIBUNAL_AXE")
+@pytest.mark.skipif(
+    AXE is None, reason="there is no axe-core here; name its axe.min.js with TRIBUNAL_AXE"
+)
 async def test_axe_finds_nothing_serious(chromium: Browser, tmp_path: Path) -> None:
     async with (
         listening(sqlite(tmp_path), **ALL) as url,
         httpx.AsyncClient(base_url=url, timeout=60) as client,
         browsing(chromium, url, viewport=NARROW) as page,
     ):
-        case = await post(client, "Immigrants: the weeds in our garden.", post_id="one", image=a_picture())
+        case = await post(
+            client, "Immigrants: the weeds in our garden.", post_id="one", image=a_picture()
+        )
         await post(client, "Good morning!", post_id="two")
         await sign_in(page, "kim")
         await page.get_by_role("button", name="Take next case").click()
@@ -305,7 +351,14 @@ async def test_axe_finds_nothing_serious(chromium: Browser, tmp_path: Path) -> N
         await page.get_by_role("button", name="Decide").click()
         await expect(page.get_by_role("alert")).to_contain_text("choose a category")
         assert await axe_finds(page) == []
-        paths = ["/sign-in", *(tab.path for tab in TABS), "/help", "/break", "/nowhere", f"/cases/{case['id']}"]
+        paths = [
+            "/sign-in",
+            *(tab.path for tab in TABS),
+            "/help",
+            "/break",
+            "/nowhere",
+            f"/cases/{case['id']}",
+        ]
         paths += ["/queue?reason=none&sort=newest", "/search?text=weeds", "/queue?surer=7"]
         for path in [claimed, *(f"/desk{each}" for each in paths)]:
             for scheme in SCHEMES:

@@ -54,16 +54,24 @@ async def test_an_explanation(chromium: Browser, tmp_path: Path) -> None:
     file.write_text(draw_page(made), "utf-8")
     async with opened(chromium, file) as read:
         await is_read(read, "<script>window.ran = 1</script>")
-        assert await read.evaluate("document.querySelectorAll('script, iframe, base, object, form').length") == 0
+        assert (
+            await read.evaluate(
+                "document.querySelectorAll('script, iframe, base, object, form').length"
+            )
+            == 0
+        )
         assert await read.evaluate("document.querySelectorAll('img').length") == 1
         outside = (
-            "[...document.querySelectorAll('a')].filter(each => !each.getAttribute('href').startsWith('#')).length"
+            "[...document.querySelectorAll('a')].filter(each "
+            "=> !each.getAttribute('href').startsWith('#')).length"
         )
         assert await read.evaluate(outside) == 0, "an address that is none is no link"
         assert await read.evaluate("document.querySelectorAll('mark').length") >= 1
 
 
-async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp_path: Path) -> None:
+async def test_the_image_is_covered_until_it_is_asked_for(
+    chromium: Browser, tmp_path: Path
+) -> None:
     made, file = await view_with_image(await hostile_case(tmp_path)), tmp_path / "a.html"
     file.write_text(draw_page(made), "utf-8")
     read = await chromium.new_page(viewport={"width": 390, "height": 800})
@@ -76,7 +84,9 @@ async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp
     assert await read.evaluate(f"getComputedStyle({SEEN}).filter") == "grayscale(1)"
     await read.check("text=in colour")
     assert await read.evaluate(f"getComputedStyle({SEEN}).filter") == "none"
-    image = await read.evaluate(f"(({{x, y, width, height}}) => [x, y, width, height])({SEEN}.getBoundingClientRect())")
+    image = await read.evaluate(
+        f"(({{x, y, width, height}}) => [x, y, width, height])({SEEN}.getBoundingClientRect())"
+    )
     box = await read.evaluate(
         "(({x, y, width, height}) => [x, y, width, height])(document.querySelector('.ex-box').getBoundingClientRect())"
     )
@@ -92,14 +102,19 @@ async def test_in_a_page_of_others_under_a_strict_policy(chromium: Browser, tmp_
     allowed = "default-src 'none'; img-src data:; style-src file:"
     head = f'<meta http-equiv="Content-Security-Policy" content="{allowed}"><link rel="stylesheet" href="own.css">'
     inside = draw_fragment(made)
-    file.write_text(f"<!doctype html><meta charset=utf-8><title>x</title>{head}<body>{inside}", "utf-8")
+    file.write_text(
+        f"<!doctype html><meta charset=utf-8><title>x</title>{head}<body>{inside}", "utf-8"
+    )
     read = await chromium.new_page()
     said: list[str] = []
     read.on("console", lambda message: said.append(message.text))
     await read.goto(file.as_uri())
     assert await read.evaluate("window.ran ?? null") is None
     assert not said
-    assert await read.evaluate("getComputedStyle(document.querySelector('.ex-chip')).borderRadius") != "0px"
+    assert (
+        await read.evaluate("getComputedStyle(document.querySelector('.ex-chip')).borderRadius")
+        != "0px"
+    )
     await read.close()
 
 
@@ -112,4 +127,9 @@ async def test_for_the_person_who_posted(chromium: Browser, tmp_path: Path) -> N
     file.write_text(draw_page(made), "utf-8")
     async with opened(chromium, file) as read:
         await is_read(read, "<script>window.ran = 1</script>")
-        assert await read.evaluate("document.querySelectorAll('script, img, svg, iframe, base, a').length") == 0
+        assert (
+            await read.evaluate(
+                "document.querySelectorAll('script, img, svg, iframe, base, a').length"
+            )
+            == 0
+        )

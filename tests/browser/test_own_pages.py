@@ -82,12 +82,22 @@ async def opened(chromium: Browser, file: Path) -> AsyncIterator[Page]:
 
 async def hostile_record() -> Record:
     """A record with these words wherever a stranger's can come to stand."""
-    record = await tribunal.ajudge("Immigrants: the weeds in our garden.", graph="multiround", rounds=1)
-    cue = record.cues[0].model_copy(update={"claim": HOSTILE, "justification": HOSTILE, "target_group": HOSTILE})
-    turns = [turn.model_copy(update={"text": HOSTILE, "cues": (cue,)}) for turn in record.transcript]
+    record = await tribunal.ajudge(
+        "Immigrants: the weeds in our garden.", graph="multiround", rounds=1
+    )
+    cue = record.cues[0].model_copy(
+        update={"claim": HOSTILE, "justification": HOSTILE, "target_group": HOSTILE}
+    )
+    turns = [
+        turn.model_copy(update={"text": HOSTILE, "cues": (cue,)}) for turn in record.transcript
+    ]
     passage = Evidence.model_validate(Evidence.of("G1", HOSTILE, "supports", HOSTILE, HOSTILE))
-    opinion = Opinion(id=HOSTILE, title=HOSTILE, language="en", stance="hate", label_name=HOSTILE, reason=HOSTILE)
-    review = Review(reason=HOSTILE, court={"category": HOSTILE}, action="edit", reviewer=HOSTILE, at=HOSTILE)
+    opinion = Opinion(
+        id=HOSTILE, title=HOSTILE, language="en", stance="hate", label_name=HOSTILE, reason=HOSTILE
+    )
+    review = Review(
+        reason=HOSTILE, court={"category": HOSTILE}, action="edit", reviewer=HOSTILE, at=HOSTILE
+    )
     said = {
         "post_id": HOSTILE, "category": HOSTILE, "explanation": HOSTILE, "warnings": (HOSTILE,), "cues": (cue,),
         "transcript": tuple(turns), "evidence": (passage,), "opinions": (opinion,), "review": review,
@@ -99,7 +109,8 @@ async def hostile_record() -> Record:
 def in_a_notebook(record: Record, folder: Path) -> Path:
     """What a notebook has of a record, on a page of its own in the reader's colours."""
     head = (
-        '<!doctype html><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>A case</title>'
+        '<!doctype html><meta charset="utf-8"><meta '
+        'name="viewport" content="width=device-width"><title>A case</title>'
     )
     style = "color-scheme: light dark; background: Canvas; color: CanvasText"
     page = folder / "case.html"
@@ -120,7 +131,9 @@ def report(folder: Path, words: str) -> Path:
         "fields": {"target": words, "difficulty": "Hard"},
     }  # fmt: skip
     lines = [line(f"{words} {number}", 1, number % 2, **held) for number in range(4)]
-    run = write_run(folder / "run", lines, settings={"base_url": words}, graph="arcade", dataset=words)
+    run = write_run(
+        folder / "run", lines, settings={"base_url": words}, graph="arcade", dataset=words
+    )
     done = CliRunner().invoke(app, ["report", str(run), "--out", str(folder / "out")])
     assert done.exit_code == 0, done.output
     return folder / "out" / "report.html"
@@ -141,18 +154,30 @@ async def is_read(page: Page, words: str) -> None:
 async def test_a_case_in_a_notebook(chromium: Browser, tmp_path: Path) -> None:
     async with opened(chromium, in_a_notebook(await hostile_record(), tmp_path)) as page:
         await is_read(page, "<script>window.ran = 1</script>")
-        assert await page.evaluate("document.querySelectorAll('script, img, svg, iframe, base, a').length") == 0
+        assert (
+            await page.evaluate(
+                "document.querySelectorAll('script, img, svg, iframe, base, a').length"
+            )
+            == 0
+        )
 
 
 async def test_a_report(chromium: Browser, tmp_path: Path) -> None:
     async with opened(chromium, report(tmp_path, HOSTILE)) as page:
         await is_read(page, "<script>window.ran = 1</script>")
-        assert await page.evaluate("document.querySelectorAll('script, img, iframe, base').length") == 0
+        assert (
+            await page.evaluate("document.querySelectorAll('script, img, iframe, base').length")
+            == 0
+        )
 
 
-async def test_what_runs_loads_or_can_t_be_read_would_be_found(chromium: Browser, tmp_path: Path) -> None:
+async def test_what_runs_loads_or_can_t_be_read_would_be_found(
+    chromium: Browser, tmp_path: Path
+) -> None:
     page = tmp_path / "case.html"
-    page.write_text("<!doctype html><script>window.ran = 1</script><img src=http://198.51.100.7/x>", "utf-8")
+    page.write_text(
+        "<!doctype html><script>window.ran = 1</script><img src=http://198.51.100.7/x>", "utf-8"
+    )
     with pytest.raises(AssertionError, match=r"51\.100\.7/x"):
         async with opened(chromium, page):
             pass

@@ -61,7 +61,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     (folder / "prices.toml").write_text('["openai:aux-model"]\ninput = 0.15\noutput = 0.6\n')
     done = CliRunner().invoke(
-        app, ["report", *map(str, folders), "--out", str(folder), "--prices", str(folder / "prices.toml")]
+        app,
+        [
+            "report",
+            *map(str, folders),
+            "--out",
+            str(folder),
+            "--prices",
+            str(folder / "prices.toml"),
+        ],
     )
     assert done.exit_code == 0, done.output
     return folder / "report.html"
@@ -70,7 +78,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def lines(model: str, right: int) -> Iterator[dict[str, Any]]:
     for number in range(50):
         gold = number % 6
-        answer: int | str = gold if number < right else "refusal" if number == 49 else (gold + 1) % 6
+        answer: int | str = (
+            gold if number < right else "refusal" if number == 49 else (gold + 1) % 6
+        )
         calls = [
             {"model": f"openrouter:vendor/{model}", "seat": "judge", "served": f"{model}-2026-01-01",
              "prompt_tokens": 15_000, "completion_tokens": 372},
@@ -93,7 +103,9 @@ async def opened(chromium: Browser, report: Path, width: int) -> Page:
 
 
 @pytest.mark.parametrize("width", [390, pytest.param(800, marks=pytest.mark.slow), 1280])
-async def test_no_word_or_figure_breaks_and_nothing_is_cut_off(chromium: Browser, report: Path, width: int) -> None:
+async def test_no_word_or_figure_breaks_and_nothing_is_cut_off(
+    chromium: Browser, report: Path, width: int
+) -> None:
     page = await opened(chromium, report, width)
     if width == 390:
         assert await page.evaluate("document.documentElement.scrollHeight") < HIGHEST
@@ -102,11 +114,15 @@ async def test_no_word_or_figure_breaks_and_nothing_is_cut_off(chromium: Browser
         assert await page.evaluate(WIDE) == []
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
         assert all(how == ["auto", 0] for _, *how in await page.evaluate(SCROLLED))
-        await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+        await page.evaluate(
+            "for (const each of document.querySelectorAll('details')) each.open = true"
+        )
     await page.close()
 
 
-async def test_a_wide_table_scrolls_beside_the_names_of_its_rows(chromium: Browser, report: Path) -> None:
+async def test_a_wide_table_scrolls_beside_the_names_of_its_rows(
+    chromium: Browser, report: Path
+) -> None:
     page = await opened(chromium, report, 390)
     box = page.get_by_role("group", name="All runs")
     name = box.get_by_role("rowheader").first
@@ -122,7 +138,9 @@ async def test_a_wide_table_scrolls_beside_the_names_of_its_rows(chromium: Brows
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_plots_and_shades_are_read_by_day_and_by_night(chromium: Browser, report: Path, scheme: Any) -> None:
+async def test_plots_and_shades_are_read_by_day_and_by_night(
+    chromium: Browser, report: Path, scheme: Any
+) -> None:
     page = await opened(chromium, report, 1280)
     await page.emulate_media(color_scheme=scheme)
     await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
@@ -133,7 +151,9 @@ async def test_plots_and_shades_are_read_by_day_and_by_night(chromium: Browser, 
     # functionality.
     assert await plots.count() == 1 + 3 * 2 + 12 * 2 + 4 * (2 + 12 * 2)
     for number in range(await plots.count()):
-        told = await plots.nth(number).evaluate("each => [...each.children].slice(0, 2).map(part => part.textContent)")
+        told = await plots.nth(number).evaluate(
+            "each => [...each.children].slice(0, 2).map(part => part.textContent)"
+        )
         assert all(told), "a title, and a description of what is drawn"
     outside = """() => [...document.querySelectorAll("svg.plot text, svg.plot rect, svg.plot circle")].filter(each => {
         const own = each.getBoundingClientRect(), box = each.ownerSVGElement.getBoundingClientRect();
@@ -147,9 +167,14 @@ async def test_plots_and_shades_are_read_by_day_and_by_night(chromium: Browser, 
 async def test_on_paper_tables_are_whole_figures_unfolded_and_posts_still_covered(
     chromium: Browser, report: Path
 ) -> None:
-    page = await opened(chromium, report, 1032)  # what A4 in landscape leaves between margins of 12 mm
+    page = await opened(
+        chromium, report, 1032
+    )  # what A4 in landscape leaves between margins of 12 mm
     await page.emulate_media(media="print", color_scheme="dark")
-    assert await page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert (
+        await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        == "rgb(255, 255, 255)"
+    )
     assert await page.evaluate(WIDE) == []
     cut = "[...document.querySelectorAll('table')].filter(each => each.getBoundingClientRect().right > innerWidth + 1)"
     assert await page.evaluate(f"{cut}.map(each => each.textContent.slice(0, 80))") == []
@@ -179,5 +204,7 @@ async def test_the_answer_and_its_picture_are_in_the_first_screen(
         and min(one["bottom"], other["bottom"]) > max(one["top"], other["top"]) + 1
     ]
     assert overlaps == []
-    assert await page.locator("figure.table:visible").count() == 1, "everything after the first table is folded"
+    assert await page.locator("figure.table:visible").count() == 1, (
+        "everything after the first table is folded"
+    )
     await page.close()

@@ -54,7 +54,11 @@ async def two_runs(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) 
     for number, name in enumerate(("one", "two")):
         lines = [
             sample(
-                post, GOLD.get(post, 1), answers[number], confidence=0.1 * at or None, explanation=f"{name} on {post}"
+                post,
+                GOLD.get(post, 1),
+                answers[number],
+                confidence=0.1 * at or None,
+                explanation=f"{name} on {post}",
             )
             for at, (post, answers) in enumerate(ANSWERS.items())
         ]
@@ -155,7 +159,8 @@ async def test_both_cases_of_a_pair(two_runs: Page) -> None:
     assert "one on neither" in first
     assert "two on neither" in second
     repeated = (
-        "[...document.querySelectorAll('[id]')].map((each) => each.id).filter((id, at, all) => all.indexOf(id) < at)"
+        "[...document.querySelectorAll('[id]')].map((each) => "
+        "each.id).filter((id, at, all) => all.indexOf(id) < at)"
     )
     assert await two_runs.evaluate(repeated) == []
 
@@ -163,8 +168,12 @@ async def test_both_cases_of_a_pair(two_runs: Page) -> None:
 async def test_counts_ignore_their_own_filter(one_run: Page) -> None:
     async def counts(facet: str, query: str) -> dict[str, str]:
         await listed(one_run, query)
-        box = one_run.locator("#facets > details").filter(has=one_run.locator(f"summary:text-is('{facet}')"))
-        names, numbers = [await box.locator(f".{each}").all_text_contents() for each in ("value", "count")]
+        box = one_run.locator("#facets > details").filter(
+            has=one_run.locator(f"summary:text-is('{facet}')")
+        )
+        names, numbers = [
+            await box.locator(f".{each}").all_text_contents() for each in ("value", "count")
+        ]
         return dict(zip(names, numbers, strict=True))
 
     assert await counts("Against the gold", "") == {
@@ -176,8 +185,21 @@ async def test_counts_ignore_their_own_filter(one_run: Page) -> None:
 
 
 async def test_by_mouse_and_keyboard_at_every_width(chromium: Browser, tmp_path: Path) -> None:
-    lines = [line(f"p{number:02}", number % 2, number % 3 % 2, confidence=number / 60) for number in range(60)]
-    lines.append(line(HOSTILE, 1, 0, text=HOSTILE, explanation=HOSTILE, fields={"difficulty": HOSTILE}, track=None))
+    lines = [
+        line(f"p{number:02}", number % 2, number % 3 % 2, confidence=number / 60)
+        for number in range(60)
+    ]
+    lines.append(
+        line(
+            HOSTILE,
+            1,
+            0,
+            text=HOSTILE,
+            explanation=HOSTILE,
+            fields={"difficulty": HOSTILE},
+            track=None,
+        )
+    )
     file = report(tmp_path, write_run(tmp_path / "run", lines))
     async with opened(chromium, file) as page:
         await page.wait_for_selector("body[data-ready]")

@@ -30,7 +30,9 @@ async def take_picture(page: Page) -> None:
     """Take the README's picture, by day."""
     if UPDATE:
         await page.evaluate("scrollTo(0, 0)")
-        small = Image.open(io.BytesIO(await page.screenshot())).convert("P", palette=Image.Palette.ADAPTIVE, colors=64)
+        small = Image.open(io.BytesIO(await page.screenshot())).convert(
+            "P", palette=Image.Palette.ADAPTIVE, colors=64
+        )
         small.save(DOCS / "pictures" / "try.png", optimize=True)
 
 
@@ -58,7 +60,13 @@ async def test_a_trial_is_drawn_by_keyboard_and_saved(chromium: Browser, tmp_pat
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("heading", name="HATE SPEECH")).to_be_focused(timeout=30_000)
         log = page.locator("#log")
-        for part in ("Gatekeeper: rapid scan", "Round 1", "Prosecutor: investigation", "C1 refutes", "C1 presses"):
+        for part in (
+            "Gatekeeper: rapid scan",
+            "Round 1",
+            "Prosecutor: investigation",
+            "C1 refutes",
+            "C1 presses",
+        ):
             await expect(log).to_contain_text(part)
         await expect(log).to_contain_text("No cue is in dispute: stopped after round 2 of 3")
         await expect(page.locator("#post mark")).to_have_text(["Immigrants: the weeds1"])
@@ -77,7 +85,9 @@ async def test_a_trial_is_drawn_by_keyboard_and_saved(chromium: Browser, tmp_pat
 
 
 @pytest.mark.long
-async def test_agents_are_drawn_as_they_speak_and_stopped(chromium: Browser, tmp_path: Path) -> None:
+async def test_agents_are_drawn_as_they_speak_and_stopped(
+    chromium: Browser, tmp_path: Path
+) -> None:
     """The page shows the first turn while the next agent is still asked; a stop ends the trial."""
     court = court_script(defence=Reply("", delay=60))
     async with (
@@ -88,7 +98,9 @@ async def test_agents_are_drawn_as_they_speak_and_stopped(chromium: Browser, tmp
         await page.goto("/try")
         await page.get_by_label("Text").fill("a post with an implied-cue in it")
         await page.get_by_role("button", name="Try it").click()
-        await expect(page.get_by_role("status").last).to_have_text(re.compile("Waiting for Defender"), timeout=30_000)
+        await expect(page.get_by_role("status").last).to_have_text(
+            re.compile("Waiting for Defender"), timeout=30_000
+        )
         await expect(page.locator("#log")).to_contain_text("Prosecutor: investigation")
         await expect(page.locator("#result")).to_be_hidden()
         await page.get_by_role("button", name="Stop").click()
@@ -99,7 +111,9 @@ async def test_agents_are_drawn_as_they_speak_and_stopped(chromium: Browser, tmp
 
 
 @pytest.mark.long
-async def test_a_stranger_s_words_an_image_and_what_is_refused(chromium: Browser, tmp_path: Path) -> None:
+async def test_a_stranger_s_words_an_image_and_what_is_refused(
+    chromium: Browser, tmp_path: Path
+) -> None:
     database = sqlite(tmp_path)
     key = await key_of(database, "judge")
     picture = tmp_path / "post.png"
@@ -123,7 +137,9 @@ async def test_a_stranger_s_words_an_image_and_what_is_refused(chromium: Browser
         await page.locator("#key").fill(key)
         await page.get_by_label("Model").fill("openai:another")
         await page.keyboard.press("Enter")
-        await expect(wrong).to_contain_text("Model: 'openai:another': a client of this server may not set this")
+        await expect(wrong).to_contain_text(
+            "Model: 'openai:another': a client of this server may not set this"
+        )
         await expect(wrong).to_contain_text("TRIBUNAL_ALLOW=model")
         await page.get_by_label("Model").fill("")
         await page.locator("#image").set_input_files(saved_note(tmp_path))
@@ -134,7 +150,12 @@ async def test_a_stranger_s_words_an_image_and_what_is_refused(chromium: Browser
         await expect(page.locator("#result")).to_be_visible(timeout=30_000)
         assert "<script>window.ran = 1</script>" in await page.inner_text("#log")
         assert "<script>window.ran = 1</script>" in await page.inner_text("#post")
-        assert await page.locator("main :is(#log, #post, #result) :is(script, img, iframe, svg)").count() == 0
+        assert (
+            await page.locator(
+                "main :is(#log, #post, #result) :is(script, img, iframe, svg)"
+            ).count()
+            == 0
+        )
         await is_right(page)
         assert any(request.images for request in server.requests)
 

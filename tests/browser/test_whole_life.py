@@ -30,13 +30,20 @@ __all__ = ["database", "migrated_database"]  # the fixtures
 pytestmark = IN_CHROMIUM
 SONG, QUOTED = "the words that were posted", "somebody shouted something at the match"
 COPIED = "They should all stay at home on Sundays, every single one of them, and take their bicycles along."
-OPTIONS = {"settings": {"review": True}, "desk_undo": 600.0, "second_opinions": 1.0, "webhook_http": True}
+OPTIONS = {
+    "settings": {"review": True},
+    "desk_undo": 600.0,
+    "second_opinions": 1.0,
+    "webhook_http": True,
+}
 
 
 async def tribunal(*arguments: str) -> str:
     """What a command prints; it ends well."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tribunal", *arguments), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "tribunal", *arguments),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     printed, complaints = await process.communicate()
     assert process.returncode == 0, complaints.decode()
@@ -64,13 +71,19 @@ async def submit(page: Page, button: str, said: str, **fields: str) -> None:
     """Fill in the fields of these labels, and press a button."""
     for label, words in fields.items():
         field = page.get_by_label(label, exact=True).or_(page.get_by_label(f"{label} ("))
-        await (field.select_option(words) if label in ("Category", "Change to") else field.fill(words))
+        await (
+            field.select_option(words) if label in ("Category", "Change to") else field.fill(words)
+        )
     await page.get_by_role("button", name=button).click()
     await page.wait_for_url(f"**said={said}*")
 
 
-async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: str, tmp_path: Path) -> None:
-    operator, desk, lead_key = [await key_of(database, scope) for scope in ("admin", "review", "lead")]
+async def test_cases_from_their_posts_to_their_end(
+    chromium: Browser, database: str, tmp_path: Path
+) -> None:
+    operator, desk, lead_key = [
+        await key_of(database, scope) for scope in ("admin", "review", "lead")
+    ]
     mapping = tmp_path / "mapping.toml"
     mapping.write_text(example_mapping(), "utf-8")
     async with (
@@ -99,7 +112,8 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
 
         song, names = await waiting_case(SONG, "song"), {one: "kim", other: "lee"}
         await asyncio.gather(
-            *(sign_in(page, name, desk) for page, name in names.items()), sign_in(lead, "ada", lead_key)
+            *(sign_in(page, name, desk) for page, name in names.items()),
+            sign_in(lead, "ada", lead_key),
         )
 
         # Two press at once: one has the case, and the other is told that nothing waits, and who has it.
@@ -116,7 +130,11 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await is_at(first, SONG)
         quoted, *copies = [
             await waiting_case(text, post_id)
-            for text, post_id in ((QUOTED, "quoted"), (COPIED, "copy-1"), (COPIED.upper(), "copy-2"))
+            for text, post_id in (
+                (QUOTED, "quoted"),
+                (COPIED, "copy-1"),
+                (COPIED.upper(), "copy-2"),
+            )
         ]
         await press(first, "5", "Enter")
         await is_at(first, QUOTED)
@@ -140,7 +158,9 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await says(lead, "Who shouted?")
         await submit(lead, "Claim", "claim")
         await lead.get_by_text("Escalate, skip, ask").click()
-        await submit(lead, "Ask and run again", "ask", **{"Question for the model": "Is it a quotation?"})
+        await submit(
+            lead, "Ask and run again", "ask", **{"Question for the model": "Is it a quotation?"}
+        )
         await release(store, quoted)
         await decided(client, quoted)
         assert "Is it a quotation?" in server.requests[-1].text
@@ -155,7 +175,9 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         opinion = await second.locator("[data-row]").first.inner_text()
         await second.locator("[data-row]").first.click()
         await submit(second, "Submit opinion", "give", Category="Sexist")
-        await in_effect(client, store, second_opinions, f"/v1/second-opinions/{opinion}", "disagreed")
+        await in_effect(
+            client, store, second_opinions, f"/v1/second-opinions/{opinion}", "disagreed"
+        )
         await lead.goto("/desk/second-opinions")
         await lead.locator("[data-row]").first.click()
         await says(lead, f"Sexist by {names[second]} (a)")
@@ -170,10 +192,18 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         await second.goto(f"/desk/appeals/{appeal}")
         await says(second, "I meant every word.")
         await submit(second, "Claim", "claim")
-        await submit(second, "Change", "change", **{"Change to": "NotHate", "Note": "It is a line of an old song."})
+        await submit(
+            second,
+            "Change",
+            "change",
+            **{"Change to": "NotHate", "Note": "It is a line of an old song."},
+        )
         await in_effect(client, store, appeals, f"/v1/appeals/{appeal}", "decided")
         song_record = await record_of(song)
-        assert (song_record["category"], song_record["explanation"]) == ("NotHate", "It is a line of an old song.")
+        assert (song_record["category"], song_record["explanation"]) == (
+            "NotHate",
+            "It is a line of an old song.",
+        )
         assert song_record["appeals"][0]["result"] == "reversed"
 
         # The letter, the statement, the webhooks and the transparency report tell what was decided.
@@ -186,7 +216,9 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
         [statement] = json.loads(file.read_text("utf-8"))["statements"]
         assert "category Racist" in statement["decision_facts"]
         messages = [endpoint.read(at, hook["secret"]) for at in range(len(await endpoint.wait(11)))]
-        told = {(each["type"], each["data"]["post_id"], each["data"]["category"]) for each in messages}
+        told = {
+            (each["type"], each["data"]["post_id"], each["data"]["category"]) for each in messages
+        }
         assert told >= {
             *(("case.pending", post_id, None) for post_id in ("song", "quoted", "copy-1", "copy-2")),
             ("case.decided", "song", "Religious"), ("case.decided", "quoted", "Racist"),
@@ -194,12 +226,24 @@ async def test_cases_from_their_posts_to_their_end(chromium: Browser, database: 
             ("case.appealed", "song", "Religious"), ("appeal.decided", "song", "NotHate"),
         }  # fmt: skip
         figures = json.loads(await tribunal("dsa", "report", *span, "--format", "json", *held))
-        assert (figures["posts"], figures["hateful"], figures["automated"]["by_people"]) == (4, 1, 4)
-        assert (figures["reversals"]["reviews"]["turned"], figures["reversals"]["appeals"]["turned"]) == (3, 1)
+        assert (figures["posts"], figures["hateful"], figures["automated"]["by_people"]) == (
+            4,
+            1,
+            4,
+        )
+        assert (
+            figures["reversals"]["reviews"]["turned"],
+            figures["reversals"]["appeals"]["turned"],
+        ) == (3, 1)
 
         # Explained, with who did what; then forgotten, and the audit log is whole.
         await second.goto(f"/desk/cases/{song}")
-        for words in (SONG, "It is a line of an old song.", f"{names[first]} (a)", "undid the decision"):
+        for words in (
+            SONG,
+            "It is a line of an old song.",
+            f"{names[first]} (a)",
+            "undid the decision",
+        ):
             await says(second, words)
         await tribunal("cases", "forget", "--case", song, "--yes", *held)
         await second.reload()

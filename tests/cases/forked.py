@@ -44,7 +44,9 @@ class Forked:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
-    def run(self, *arguments: str, kill_at: int = 0, folder: Path | None = None, room: int = -1) -> Done:
+    def run(
+        self, *arguments: str, kill_at: int = 0, folder: Path | None = None, room: int = -1
+    ) -> Done:
         """Run the command.
 
         Args:
@@ -58,10 +60,17 @@ class Forked:
         assert stdout is not None
         data = str(folder or os.environ["TRIBUNAL_DATA"])
         environment = {
-            name: value for name, value in os.environ.items() if name.startswith(("OPENAI", "TRIBUNAL", "LANGSMITH"))
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(("OPENAI", "TRIBUNAL", "LANGSMITH"))
         }
         environment |= {"TRIBUNAL_DATA": data}
-        asked = {"arguments": arguments, "kill_at": kill_at, "environment": environment, "room": room}
+        asked = {
+            "arguments": arguments,
+            "kill_at": kill_at,
+            "environment": environment,
+            "room": room,
+        }
         stdin.write(json.dumps(asked) + "\n")
         stdin.flush()
         return Done(*json.loads(stdout.readline()))
@@ -86,7 +95,12 @@ def serve() -> None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (asked["room"], resource.RLIM_INFINITY))
             _command(asked["arguments"], asked["kill_at"], out, err, count)
         _, how = os.waitpid(child, 0)
-        ended = [os.waitstatus_to_exitcode(how), out.read_text(), err.read_text(), len(count.read_bytes())]
+        ended = [
+            os.waitstatus_to_exitcode(how),
+            out.read_text(),
+            err.read_text(),
+            len(count.read_bytes()),
+        ]
         sys.stdout.write(json.dumps(ended) + "\n")
         sys.stdout.flush()
 
@@ -98,7 +112,9 @@ def _command(arguments: list[str], kill_at: int, out: Path, err: Path, count: Pa
 
     def watch(statement: str) -> None:
         nonlocal written
-        if statement == "COMMIT":  # what a transaction wrote is in the file after this, and none of it before
+        if (
+            statement == "COMMIT"
+        ):  # what a transaction wrote is in the file after this, and none of it before
             written += 1
             if written == kill_at:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -36,7 +36,9 @@ def is_explainer(request: Request) -> bool:
 def told(*answers: Any, **court: Any) -> Any:
     """A court, and whoever explains its decision: these answers, one a request."""
     left = list(answers)
-    held = court_script(explicit=True, **{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT, **court})
+    held = court_script(
+        explicit=True, **{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT, **court}
+    )
 
     def script(request: Request) -> Reply | Fault:
         if not is_explainer(request):

@@ -27,7 +27,10 @@ from tribunal.settings.context import Context
 
 SCRIPTED = Context(model="openai:scripted")
 FIXED = "We looked at your post and decided that it is hate speech. Our rules don't allow that."
-ONE_GROUND = {"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT | {"explanation": "C1 decides it."}}
+ONE_GROUND = {
+    "indictment": {"cues": [CUE, OTHER]},
+    "judge": VERDICT | {"explanation": "C1 decides it."},
+}
 TODAY = date(2026, 8, 31)
 
 
@@ -39,14 +42,24 @@ def case_of(record: Record, post: PostAtHand) -> CaseAtHand:
 @pytest.fixture
 def untranslated(tmp_path: Path) -> str:
     """A policy that is written in Korean, it says, and in no other language: English letters lack its words."""
-    text = (PROJECT / "prompts" / "policies" / "h-vli.toml").read_text("utf-8").partition("[translations.de]")[0]
+    text = (
+        (PROJECT / "prompts" / "policies" / "h-vli.toml")
+        .read_text("utf-8")
+        .partition("[translations.de]")[0]
+    )
     path = tmp_path / "untranslated.toml"
-    path.write_text(text.replace('name = "h-vli"', 'name = "untranslated"\nlanguage = "ko"'), "utf-8")
+    path.write_text(
+        text.replace('name = "h-vli"', 'name = "untranslated"\nlanguage = "ko"'), "utf-8"
+    )
     return str(path)
 
 
 async def asked(
-    *answers: Any, post: Any = POST, language: str | None = None, policy: str = "h-vli", **court: Any
+    *answers: Any,
+    post: Any = POST,
+    language: str | None = None,
+    policy: str = "h-vli",
+    **court: Any,
 ) -> tuple[AuthorLetter, list[Request]]:
     """A decided case explained by these answers, and what was sent for it."""
     async with ScriptedServer(told(*answers, **{**ONE_GROUND, **court})) as server:
@@ -66,35 +79,60 @@ def lines_of(letter: AuthorLetter, about: str) -> list[str]:
 
 def sections_of(letter: AuthorLetter) -> list[str]:
     """The sections of a letter, by what they are about."""
-    return [str(each.get("data-about")) for each in lxml.html.fromstring(draw_page(letter)).iter("section")]
+    return [
+        str(each.get("data-about"))
+        for each in lxml.html.fromstring(draw_page(letter)).iter("section")
+    ]
 
 
-async def noticed(language: str, mapping: DecisionMapping | None = None, **changed: Any) -> AuthorLetter:
+async def noticed(
+    language: str, mapping: DecisionMapping | None = None, **changed: Any
+) -> AuthorLetter:
     """The notice about a post that was decided to be hateful, without a model."""
     async with ScriptedServer(told(**ONE_GROUND)) as server:
         record = (await decide(server, POST)).model_copy(update=changed)
-        made = await write_letter(case_of(record, POST), language=language, mapping=mapping, today=TODAY)
+        made = await write_letter(
+            case_of(record, POST), language=language, mapping=mapping, today=TODAY
+        )
         assert not [request for request in server.requests if is_explainer(request)]
         return made
 
 
 async def test_a_letter_is_a_notice_with_all_that_article_17_wants() -> None:
-    redress = {"complaint": "https://example.org/complaints", "settlement": "https://example.org/settlement"}
+    redress = {
+        "complaint": "https://example.org/complaints",
+        "settlement": "https://example.org/settlement",
+    }
     mapping = DecisionMapping.model_validate({**parse_toml(example_mapping()), "redress": redress})
     made = await noticed("en", mapping)
-    assert (made.source, made.text, made.hateful, made.category) == ("fixed", FIXED, True, "Religious")
+    assert (made.source, made.text, made.hateful, made.category) == (
+        "fixed",
+        FIXED,
+        True,
+        "Religious",
+    )
     assert sections_of(made) == ["measure", "facts", "rule", "automation", "redress"]
-    assert lines_of(made, "measure") == ["We removed your post.", "This applies in the European Union."]
+    assert lines_of(made, "measure") == [
+        "We removed your post.",
+        "This applies in the European Union.",
+    ]
     assert made.measures == ("DECISION_VISIBILITY_CONTENT_REMOVED",)
     assert lines_of(made, "facts") == [
         "We looked at your post on our own initiative.", "The decision rests on these words of your post:",
         "rats, all Muslims", "We take this as an attack on: Muslims (religion).",
     ]  # fmt: skip
     rule = lines_of(made, "rule")
-    assert rule[0] == "The ground is in our terms: Terms of service, section 3.2: attacks for a faith"
+    assert (
+        rule[0] == "The ground is in our terms: Terms of service, section 3.2: attacks for a faith"
+    )
     assert rule[1:3] == ["Category of our policy: Religious", "Number in our policy: 1.4"]
-    assert (made.clauses, made.rule) == (("1.4",), "An attack on people because of a faith, or of having none.")
-    assert any("quotes or shows hate in order to condemn" in each for each in rule), "the exceptions stand there"
+    assert (made.clauses, made.rule) == (
+        ("1.4",),
+        "An attack on people because of a faith, or of having none.",
+    )
+    assert any("quotes or shows hate in order to condemn" in each for each in rule), (
+        "the exceptions stand there"
+    )
     assert lines_of(made, "automation") == [
         "Your post was found by automated means.",
         "An automated system decided. No person looked at your post before the decision.",
@@ -109,7 +147,12 @@ async def test_a_letter_is_a_notice_with_all_that_article_17_wants() -> None:
     ]  # fmt: skip
     assert made.warnings == ()
     for drawn in (Page(draw_page(made)).text, draw_markdown(made)):
-        for words in ("We removed your post.", "28 February 2027", "rats, all Muslims", "go to court"):
+        for words in (
+            "We removed your post.",
+            "28 February 2027",
+            "rats, all Muslims",
+            "go to court",
+        ):
             assert words in drawn
 
 
@@ -135,7 +178,10 @@ async def test_it_is_in_their_language_by_the_policys_translations(
 
 async def test_the_clauses_that_a_verdict_cites_are_told() -> None:
     made = await noticed("de", clauses=("1.2", "1.4"))
-    assert (made.clauses, "Nummer in unserer Richtlinie: 1.2, 1.4" in lines_of(made, "rule")) == (("1.2", "1.4"), True)
+    assert (made.clauses, "Nummer in unserer Richtlinie: 1.2, 1.4" in lines_of(made, "rule")) == (
+        ("1.2", "1.4"),
+        True,
+    )
     assert "wegen ihres Geschlechts. Ein Angriff auf Menschen wegen eines Glaubens" in made.rule
 
 
@@ -146,9 +192,12 @@ async def test_a_category_that_is_not_hate_is_told_as_what_it_is() -> None:
         policy = (PROJECT / "prompts" / "policies" / "h-vli.toml").read_text("utf-8")
         toxic_rule = '[[fine]]\nname = "Toxic"\nmeaning = "rude words for somebody"\nhate = false\n\n[[binary]]'
         german = '[translations.de.names]\nToxic = "Grobheit"'
-        policy = policy.replace("[[binary]]", toxic_rule, 1).replace("[translations.de.names]", german)
+        policy = policy.replace("[[binary]]", toxic_rule, 1).replace(
+            "[translations.de.names]", german
+        )
         policy = policy.replace(
-            "[translations.de.meanings]", '[translations.de.meanings]\nToxic = "grobe Worte für jemanden"'
+            "[translations.de.meanings]",
+            '[translations.de.meanings]\nToxic = "grobe Worte für jemanden"',
         )
         sha = parse_policy(policy).sha
         at_hand = case_of(toxic.model_copy(update={"policy": {"name": "h-vli", "sha": sha}}), POST)
@@ -166,7 +215,9 @@ async def test_a_category_that_is_not_hate_is_told_as_what_it_is() -> None:
 
 
 async def test_a_post_that_stands_gets_a_letter_that_says_so() -> None:
-    async with ScriptedServer(told(judge={"category": "NotHate", "explanation": "C1 and C2 fall"})) as server:
+    async with ScriptedServer(
+        told(judge={"category": "NotHate", "explanation": "C1 and C2 fall"})
+    ) as server:
         record = await decide(server, POST)
         for language, title in (("en", "Your post stands"), ("ko", "게시물은 그대로 유지됩니다")):
             made = await write_letter(case_of(record, POST), language=language)
@@ -189,7 +240,14 @@ async def test_what_the_policy_lacks_in_their_language_a_model_writes() -> None:
     meaning = "an attack because of a faith, or of having none"
     assert meaning not in draw_page(made), "no English rule"
     shown = request.text
-    held = ("[G1]", "words: rats, all Muslims", "group: Muslims", "characteristic: religion", "in French", POST)
+    held = (
+        "[G1]",
+        "words: rats, all Muslims",
+        "group: Muslims",
+        "characteristic: religion",
+        "in French",
+        POST,
+    )
     for words in (*held, "the post is hate speech", "under the category: Religious", meaning):
         assert words in shown
     # The decision rests on one cue: no word of the other is told as a ground, nor what the court is called.
@@ -205,22 +263,30 @@ async def test_what_the_policy_lacks_in_their_language_a_model_writes() -> None:
 @pytest.mark.parametrize(
     "wrong", ["We removed it.", GOOD["text"], f"{FRENCH['text']} We removed it for these reasons."]
 )
-async def test_a_text_that_is_not_surely_in_their_language_is_withheld_with_a_line_that_says_so(wrong: str) -> None:
+async def test_a_text_that_is_not_surely_in_their_language_is_withheld_with_a_line_that_says_so(
+    wrong: str,
+) -> None:
     bad = {**FRENCH, "title": "Ok", "text": wrong, "grounds": []}
     made, requests = await asked(bad, bad, language="fr")
     assert (made.source, made.language, len(requests)) == ("fixed", "fr", 2)
     assert wrong not in draw_page(made)
     assert any(
-        "Le texte de cette règle n’est pas disponible dans cette langue" in each for each in lines_of(made, "rule")
+        "Le texte de cette règle n’est pas disponible dans cette langue" in each
+        for each in lines_of(made, "rule")
     )
     assert any("add them under [translations.fr]" in each for each in made.warnings)
 
 
 WRONG: dict[str, dict[str, Any]] = {
-    "another group": {"text": "Your post attacks “rats, all Muslims” and women too.", "grounds": []},
+    "another group": {
+        "text": "Your post attacks “rats, all Muslims” and women too.",
+        "grounds": [],
+    },
     "another category": {"text": "Your post is against our rules on what is Sexist."},
     "another characteristic": {"text": "Your post attacks people for their disability."},
-    "words that no ground quotes": {"text": "Your post says “Women too”, which is against our rules."},
+    "words that no ground quotes": {
+        "text": "Your post says “Women too”, which is against our rules."
+    },
     "a ground that there is none of": {"grounds": [{"id": "G2", "words": "post"}]},
     "words that it doesn't use": {"grounds": [{"id": "G1", "words": "never said"}]},
     "more than anybody reads": {"text": "“" * 50_000},
@@ -242,7 +308,9 @@ async def test_what_the_decision_does_not_rest_on_is_asked_for_again_and_then_no
     bad = {**GOOD, "grounds": [], **WRONG[wrong]}
     made, requests = await asked(bad, GOOD, language="en", policy=untranslated)
     assert (made.source, made.text, len(requests)) == ("written", GOOD["text"], 2)
-    assert requests[1].text.startswith(requests[0].text), "it is told what was wrong, after what it was asked"
+    assert requests[1].text.startswith(requests[0].text), (
+        "it is told what was wrong, after what it was asked"
+    )
     made, requests = await asked(bad, bad, language="en", policy=untranslated)
     assert (made.source, made.text, len(requests)) == ("fixed", FIXED, 2)
     assert any("what it wrote is withheld" in each for each in made.warnings)
@@ -258,7 +326,9 @@ async def test_a_model_that_fails_or_declines_leaves_the_fixed_text_in_their_lan
         assert (made.source, made.language) == ("fixed", "es")
         assert "infringe nuestras normas" in made.title
         assert "La decisión se basa en estas palabras" in Page(draw_page(made)).text
-    made, requests = await asked({**GOOD, "decision": "x"}, {**GOOD, "decision": "x"}, language="is")
+    made, requests = await asked(
+        {**GOOD, "decision": "x"}, {**GOOD, "decision": "x"}, language="is"
+    )
     assert "in Icelandic" in requests[0].text
     assert made.language == "en", "there is no fixed text in Icelandic"
     assert any("no fixed text in Icelandic" in each for each in made.warnings)
@@ -268,16 +338,26 @@ async def test_nothing_of_anybody_else_is_shown_to_the_model_or_to_them(untransl
     """The reviewer, the other trial, the posts before theirs, and the words that the court was shown beside it."""
     post = {"text": POST, "earlier": ["an-earlier-post-of-others"], "image": None}
     unsure = {**VERDICT, "confidence": 0.2}
-    named = {**GOOD, "text": "Our moderator kim decided that your post is against our rules.", "grounds": []}
+    named = {
+        **GOOD,
+        "text": "Our moderator kim decided that your post is against our rules.",
+        "grounds": [],
+    }
     async with ScriptedServer(told(named, {**GOOD, "grounds": []}, judge=unsure)) as server:
         record = await decide(server, POST, graph="tribunal", review=True, policy=untranslated)
-        edit = {"type": "edit", "args": {"action": "decide", "args": {"category": "Religious", "note": "secret-note"}}}
+        edit = {
+            "type": "edit",
+            "args": {"action": "decide", "args": {"category": "Religious", "note": "secret-note"}},
+        }
         done = await submit_review(str(record.thread), {**edit, "reviewer": "kim (desk)"})
         made = await write_letter(case_of(done, post), language="en", context=SCRIPTED)
         first, second = [request for request in server.requests if is_explainer(request)]
     assert made.source == "written"
     assert "names 'kim'" in second.text
-    assert lines_of(made, "automation")[0] == "An automated system examined your post, and a person decided."
+    assert (
+        lines_of(made, "automation")[0]
+        == "An automated system examined your post, and a person decided."
+    )
     for words in ("an-earlier-post-of-others", "secret-note", "kim", "scripted", "defence-1"):
         assert words not in first.text
         assert words not in draw_page(made) + draw_markdown(made) + made.model_dump_json()
@@ -288,7 +368,9 @@ async def test_where_nothing_is_held_against_it_no_ground_is_named() -> None:
     nothing = {"title": "Um færsluna þína", "text": "Færslan þín brýtur ekki gegn reglum okkar og fær að standa áfram.",
                "grounds": [], "decision": "stands", "category": ""}  # fmt: skip
     bad = {**nothing, "text": f"{nothing['text']} Racist."}
-    made, requests = await asked(bad, nothing, language="is", judge={"category": "NotHate", "explanation": "C1 falls"})
+    made, requests = await asked(
+        bad, nothing, language="is", judge={"category": "NotHate", "explanation": "C1 falls"}
+    )
     assert (made.hateful, made.quoted, made.rule, made.text) == (False, (), "", nothing["text"])
     assert "No ground is held against the post." in requests[0].text
     assert "rats, all Muslims" not in requests[0].text.replace(POST, "")
@@ -299,10 +381,18 @@ async def test_what_waits_or_failed_is_said_plainly_and_asks_nobody() -> None:
     async with ScriptedServer(told(judge={**VERDICT, "confidence": 0.2})) as server:
         record = await decide(server, POST, graph="tribunal", review=True)
         made = await write_letter(case_of(record, POST), context=SCRIPTED)
-        assert (made.outcome, made.hateful, made.source, made.quoted) == ("pending", None, "fixed", ())
+        assert (made.outcome, made.hateful, made.source, made.quoted) == (
+            "pending",
+            None,
+            "fixed",
+            (),
+        )
         assert "A person will look at it" in made.text
         failed = record.model_copy(update={"outcome": "failure"})
-        assert "Nothing is held against it" in (await write_letter(case_of(failed, POST), context=SCRIPTED)).text
+        assert (
+            "Nothing is held against it"
+            in (await write_letter(case_of(failed, POST), context=SCRIPTED)).text
+        )
         assert not [request for request in server.requests if is_explainer(request)]
 
 
@@ -317,6 +407,8 @@ async def test_the_image_is_shown_and_one_that_is_gone_is_not_missed(tmp_path: P
     Image.new("RGB", (8, 8)).save(picture)
     made, [request] = await asked(FRENCH, language="fr", post={"text": POST, "image": str(picture)})
     assert "The post's image stands before this text" in request.text
-    made, [request] = await asked(FRENCH, language="fr", post={"text": POST, "image": "https://example.com/gone.png"})
+    made, [request] = await asked(
+        FRENCH, language="fr", post={"text": POST, "image": "https://example.com/gone.png"}
+    )
     assert "image" not in request.text
     assert any("without the image" in each for each in made.warnings)

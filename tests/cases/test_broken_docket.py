@@ -103,7 +103,9 @@ NO_DOCKET: dict[str, Callable[[Path], object]] = {
     "a device": lambda path: replaced(path, lambda made: made.symlink_to("/dev/zero")),
     "somebody else's": lambda path: replaced(path, foreign),
     "a newer version": lambda path: altered(
-        path, "UPDATE alembic_version SET version_num = '9999'", "ALTER TABLE cases DROP COLUMN answer"
+        path,
+        "UPDATE alembic_version SET version_num = '9999'",
+        "ALTER TABLE cases DROP COLUMN answer",
     ),
     "cut in the header": lambda path: os.truncate(path, 60),
     "one table less": lambda path: altered(path, "DROP TABLE cases"),
@@ -114,7 +116,9 @@ ROWS: dict[str, Callable[[Path], object]] = {
     "a time that is none": lambda path: altered(path, "UPDATE cases SET created = 'yesterday'"),
     "a post that is none": lambda path: altered(path, "UPDATE cases SET post = '7'"),
     "a state that is none": lambda path: altered(path, "UPDATE cases SET status = 'lost'"),
-    "words that are no text": lambda path: altered(path, "UPDATE cases SET record = CAST(x'ff00fe' AS TEXT)"),
+    "words that are no text": lambda path: altered(
+        path, "UPDATE cases SET record = CAST(x'ff00fe' AS TEXT)"
+    ),
 }
 
 
@@ -133,7 +137,10 @@ def test_a_new_verdict_is_printed_and_the_line_and_the_status_say_that_it_was_no
 ) -> None:
     NO_DOCKET[damage](docket)
     assert run(*JUDGE, "--json").exit_code == 0, "it isn't to be kept"
-    for how, line in (("--review", "not kept, so no person will be asked: "), ("--keep", "not kept: ")):
+    for how, line in (
+        ("--review", "not kept, so no person will be asked: "),
+        ("--keep", "not kept: "),
+    ):
         done = run(*JUDGE, "--json", how)
         assert (done.exit_code, json.loads(done.stdout)["outcome"]) == (4, "verdict")
         assert done.stderr.startswith(f"tribunal: {line}")
@@ -141,14 +148,18 @@ def test_a_new_verdict_is_printed_and_the_line_and_the_status_say_that_it_was_no
         assert "set TRIBUNAL_DATA to another folder" in done.stderr
 
 
-def test_a_lock_is_waited_for_and_then_told(docket: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_is_waited_for_and_then_told(
+    docket: Path, sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tribunal.store.engine.WAIT", 0.2)
     with sqlite3.connect(docket, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
         listed, shown, *_, decided = every_command(sound)
         assert (listed.exit_code, shown.exit_code) == (0, 0), "whoever only reads waits for nobody"
         check_exit(decided, 2, "locked")
-        assert run(*ALL).exit_code == 4  # a verdict is worth more than its place, and nobody will be asked
+        assert (
+            run(*ALL).exit_code == 4
+        )  # a verdict is worth more than its place, and nobody will be asked
     other.close()
 
 
@@ -163,7 +174,9 @@ def rewritten(docket: Path, change: Callable[[Any], Any]) -> None:
         rows = held.execute("SELECT rowid, type, checkpoint FROM checkpoints").fetchall()
         for row, kind, blob in rows:
             state = change(PlainSerializer().loads_typed((kind, blob)))
-            held.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (_sealed(state), row))
+            held.execute(
+                "UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (_sealed(state), row)
+            )
     held.close()
 
 
@@ -177,11 +190,17 @@ def channel(name: str, value: Any) -> Callable[[Any], Any]:
 LOST = {"no checkpoints": "DELETE FROM checkpoints", "no question": "DELETE FROM writes"}
 STATES: dict[str, Callable[[Path], object]] = {
     "an empty checkpoint": lambda path: altered(path, "UPDATE checkpoints SET checkpoint = NULL"),
-    "another digest": lambda path: altered(path, "UPDATE checkpoints SET checkpoint = zeroblob(400)"),
+    "another digest": lambda path: altered(
+        path, "UPDATE checkpoints SET checkpoint = zeroblob(400)"
+    ),
     "a pickle": lambda path: altered(path, "UPDATE checkpoints SET type = 'pickle'"),
     "metadata that is no JSON": lambda path: altered(path, "UPDATE checkpoints SET metadata = '{'"),
-    "writes of another kind": lambda path: altered(path, "UPDATE writes SET value = x'00', type = 'plain'"),
-    "a setting that is none": lambda path: altered(path, "UPDATE cases SET settings = '{\"colour\": 1}'"),
+    "writes of another kind": lambda path: altered(
+        path, "UPDATE writes SET value = x'00', type = 'plain'"
+    ),
+    "a setting that is none": lambda path: altered(
+        path, "UPDATE cases SET settings = '{\"colour\": 1}'"
+    ),
     "a graph that is none": lambda path: altered(path, "UPDATE cases SET graph = 'court'"),
     "no state": lambda path: rewritten(path, lambda _: 7),
     "an outcome of another kind": lambda path: rewritten(path, channel("outcome", 7)),
@@ -243,7 +262,9 @@ def test_a_stored_graph_of_a_file_runs_only_where_the_operator_allows_it(
     assert (resumed.exit_code, accepted.exit_code) == (2, 2)
     assert f"TRIBUNAL_ALLOW=code={own}:graph" in accepted.stderr
     assert not (tmp_path / "ran").exists()
-    assert run(*ALL, "--graph", "own.py:graph").exit_code == 2  # told before it is tried, not when it is to be decided
+    assert (
+        run(*ALL, "--graph", "own.py:graph").exit_code == 2
+    )  # told before it is tried, not when it is to be decided
     assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={own}:graph")
     assert run("review", "decide", threads(sound)["pending"], "--accept").exit_code == 0
@@ -267,14 +288,17 @@ def test_a_stored_model_of_a_module_runs_only_where_the_operator_allows_it(
     assert (tmp_path / "ran").exists()
 
 
-def test_a_checkpoint_makes_no_object_of_its_choice(docket: Path, sound: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_makes_no_object_of_its_choice(
+    docket: Path, sound: Path, tmp_path: Path
+) -> None:
     """As LangGraph's own serializer writes objects: the module, the name, and what it is called with."""
     call = ormsgpack.packb(["pathlib", "Path.touch", str(tmp_path / "ran")])
     with sqlite3.connect(docket) as held:
         for number in range(8):
             blob = _sealed(ormsgpack.Ext(number, call))
             held.execute(
-                "UPDATE checkpoints SET checkpoint = ?, type = ?", (blob, "plain" if number % 2 else "msgpack")
+                "UPDATE checkpoints SET checkpoint = ?, type = ?",
+                (blob, "plain" if number % 2 else "msgpack"),
             )
             held.commit()
             assert run("review", "decide", threads(sound)["pending"], "--accept").exit_code == 2

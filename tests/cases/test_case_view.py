@@ -34,7 +34,12 @@ def read(made: CaseView) -> Page:
     found = Page(draw_page(made))
     tags = {tag for tag, _ in found.elements}
     assert not tags & {"script", "iframe", "object", "embed", "link", "base", "form"}
-    assert not [name for _, held in found.elements for name in held if name == "style" or name.startswith("on")]
+    assert not [
+        name
+        for _, held in found.elements
+        for name in held
+        if name == "style" or name.startswith("on")
+    ]
     assert all(each.get("scope") in ("col", "row") for each in found.all("th"))
     assert len(found.all("table")) == len(found.all("caption"))
     assert all(each.get("alt") for each in found.all("img"))
@@ -52,7 +57,12 @@ async def test_every_graph(graph: str) -> None:
     made = view_case(record, post=WEEDS)
     found, written = read(made), draw_markdown(made)
     assert made.post.text == WEEDS
-    for words in (made.title, made.first, count_noun(record.usage.calls, "call"), "unknown, since no price"):
+    for words in (
+        made.title,
+        made.first,
+        count_noun(record.usage.calls, "call"),
+        "unknown, since no price",
+    ):
         assert str(words) in found.text
     for named in (*(cue.id for cue in record.cues), *(opinion.id for opinion in record.opinions)):
         assert named in found.text
@@ -66,11 +76,29 @@ async def test_every_graph(graph: str) -> None:
 async def test_a_row_a_cue_and_a_column_a_step() -> None:
     """Of two cues one is withdrawn, the other conceded; the judge names one. The gatekeeper's own is a third."""
     said = [
-        {"cue_id": "C1", "target_group": "x", "claim": "x", "argument": "stands-still", "stance": "press"},
-        {"cue_id": "C2", "target_group": "x", "claim": "x", "argument": "no-longer", "stance": "withdraw"},
+        {
+            "cue_id": "C1",
+            "target_group": "x",
+            "claim": "x",
+            "argument": "stands-still",
+            "stance": "press",
+        },
+        {
+            "cue_id": "C2",
+            "target_group": "x",
+            "claim": "x",
+            "argument": "no-longer",
+            "stance": "withdraw",
+        },
     ]
     answers = [
-        {"cue_id": each, "target_group": "x", "claim": "x", "argument": f"answer-{each}", "stance": stance}
+        {
+            "cue_id": each,
+            "target_group": "x",
+            "claim": "x",
+            "argument": f"answer-{each}",
+            "stance": stance,
+        }
         for each, stance in (("C1", "concede"), ("C2", "refute"))
     ]
     script = told(investigation={"cues": [CUE | {"type": "Metaphor"}, OTHER | {"type": "Metaphor"}]},
@@ -80,7 +108,9 @@ async def test_a_row_a_cue_and_a_column_a_step() -> None:
     turn = record.transcript[2]  # the hybrid's prosecutor may withdraw
     taken_back = turn.arguments[1].model_copy(update={"stance": "withdraw"})
     turn = turn.model_copy(update={"arguments": (turn.arguments[0], taken_back)})
-    record = record.model_copy(update={"transcript": (*record.transcript[:2], turn, *record.transcript[3:])})
+    record = record.model_copy(
+        update={"transcript": (*record.transcript[:2], turn, *record.transcript[3:])}
+    )
     made = view_case(record, post=POST)
     [table] = made.trial.tables
     assert table.columns == ("Round 1", "Round 2", "Judge")
@@ -136,7 +166,10 @@ async def test_a_person_decided_after_a_question() -> None:
         assert view_case(record, post=POST).decided[-1].by == "not decided yet"
         thread = str(record.thread)
         await submit_review(thread, {"type": "response", "args": "who says so?", "reviewer": "kim"})
-        edit = {"type": "edit", "args": {"action": "decide", "args": {"category": "Sexist", "note": "the second one"}}}
+        edit = {
+            "type": "edit",
+            "args": {"action": "decide", "args": {"category": "Sexist", "note": "the second one"}},
+        }
         done = await submit_review(thread, {**edit, "reviewer": "lee"})
     made = view_case(done, post=POST)
     assert [(each.by, each.how) for each in made.decided] == [
@@ -146,14 +179,20 @@ async def test_a_person_decided_after_a_question() -> None:
     ]
     assert made.trial.reasons == VERDICT["explanation"], "the court's own, and not the person's"
     [earlier] = made.earlier_trials
-    assert (earlier.question, earlier.outcome, len(earlier.tables)) == ("who says so?", "Religious", 1)
+    assert (earlier.question, earlier.outcome, len(earlier.tables)) == (
+        "who says so?",
+        "Religious",
+        1,
+    )
     found = read(made)
     assert "the second one" in found.text
     appeal = Appealed(
         id="a", kind="appeal", at="2026-11-20", appellant="them", reason="not-meant-so", before=done.dump(),
         decided_by="lee", result="reversed", reviewer="max", decided="2026-11-21", note="they are right",
     )  # fmt: skip
-    after = done.model_copy(update={"appeals": (appeal,), "category": "NotHate", "label": 0, "hateful": False})
+    after = done.model_copy(
+        update={"appeals": (appeal,), "category": "NotHate", "label": 0, "hateful": False}
+    )
     heard = read(view_case(after, post=POST))
     assert "decided the appeal: reversed" in heard.text
 
@@ -163,7 +202,9 @@ def cited() -> Record:
     record = tribunal.judge(WEEDS, graph="baseline")
     addresses = ("https://example.com/a?b=1", "javascript:alert(1)", "")
     evidence = tuple(
-        Evidence.model_validate(Evidence.of(f"E{number}", f"passage {number}", "supports", f"title {number}", address))
+        Evidence.model_validate(
+            Evidence.of(f"E{number}", f"passage {number}", "supports", f"title {number}", address)
+        )
         for number, address in enumerate(addresses, start=1)
     )
     evidence = (evidence[0].model_copy(update={"page_id": "p1"}), *evidence[1:])
@@ -201,7 +242,8 @@ def test_no_other_address_is_linked_to(address: str) -> None:
 
 
 @given(
-    st.text(alphabet="ab .“”\n", max_size=60), st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=5)
+    st.text(alphabet="ab .“”\n", max_size=60),
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20)), max_size=5),
 )
 def test_marks_cover_just_what_they_are_of(text: str, spans: list[tuple[int, int]]) -> None:
     cue = Cue(id="C1", **CUE)
@@ -230,11 +272,16 @@ def test_what_is_not_at_hand_is_said_to_be_unknown() -> None:
     assert "isn't stored" in made.applied.absent
     read(made)
     with pytest.raises(BadInput, match="its hash is"):
-        view_case(record, policy_text=tribunal_policy().replace("Hate speech abuses", "Hate abuses"))
+        view_case(
+            record, policy_text=tribunal_policy().replace("Hate speech abuses", "Hate abuses")
+        )
     prices = Prices({"rehearsal:court": Price(input=1, output=2)})
     priced = view_case(record, price=prices.cost_of_call)
     assert priced.cost.money.endswith("by the price table")
-    assert "no price for rehearsal:court" in view_case(record, price=Prices({}).cost_of_call).cost.money
+    assert (
+        "no price for rehearsal:court"
+        in view_case(record, price=Prices({}).cost_of_call).cost.money
+    )
 
 
 def tribunal_policy() -> str:
@@ -263,7 +310,9 @@ async def test_a_dismissed_case_says_that_nobody_judged_it() -> None:
     assert "No cue was brought." in read(made).text
 
 
-@pytest.mark.parametrize("claim", ["“" * 100_000, "“a b” " * 20_000, "'a' " * 50_000, "a " * 50_000])
+@pytest.mark.parametrize(
+    "claim", ["“" * 100_000, "“a b” " * 20_000, "'a' " * 50_000, "a " * 50_000]
+)
 def test_a_claim_of_any_length_is_read_at_once(claim: str) -> None:
     """To look for quotations takes the square of what is read; without a bound the first of these took minutes."""
     record = tribunal.judge(WEEDS, graph="multiround", rounds=1)

@@ -38,7 +38,9 @@ from tribunal.settings.context import Context, context_from
 
 _FILLER = [f"filler sentence number {number} is here." for number in range(40)]
 # Each page has three windows, and is found by a query of its own.
-PAGES: dict[str, SitePage | str] = {f"/{each}": html(f"evidence-{each} is here.", *_FILLER) for each in "abc"}
+PAGES: dict[str, SitePage | str] = {
+    f"/{each}": html(f"evidence-{each} is here.", *_FILLER) for each in "abc"
+}
 SETTINGS: JSON = {
     "model": "openai:scripted", "attempts": 1, "perspectives": ["example-harm", "example-newsroom"], "max_turns": 2,
     "max_pages": 3, "rounds": 2, "window_tokens": 500, "window_overlap": 10,
@@ -71,7 +73,9 @@ class CutScript:
         self.replies += 1
         return self.script(request)
 
-    async def run(self, compiled: Any, post: JSON | None, context: Context, **how: Any) -> JSON | None:
+    async def run(
+        self, compiled: Any, post: JSON | None, context: Context, **how: Any
+    ) -> JSON | None:
         """Run a graph to its end, and return its last state; None where it was cut."""
         run = asyncio.create_task(self._stream(compiled, post, context, **how))
         reached = asyncio.create_task(self.reached.wait())
@@ -89,7 +93,12 @@ class CutScript:
     async def _stream(self, compiled: Any, post: JSON | None, context: Context, **how: Any) -> JSON:
         last: JSON = {}
         async for place, mode, given in compiled.astream(
-            post, thread(self.cut_at), context=context, stream_mode=["custom", "values"], subgraphs=True, **how
+            post,
+            thread(self.cut_at),
+            context=context,
+            stream_mode=["custom", "values"],
+            subgraphs=True,
+            **how,
         ):
             if mode == "custom" and given["event"] == "call":
                 self.calls_over += 1
@@ -111,7 +120,9 @@ async def scene(graph: str, **settings: Any) -> AsyncIterator[tuple[World, Conte
         return [{"url": f"{site.url}/{query[-1]}", "title": "a page", "content": "a snippet"}]
 
     async with world(Player(), PAGES, hits) as it:
-        os.environ["OPENAI_BASE_URL"] = f"{it.model.url}/v1"  # taken away again before the next test (conftest)
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{it.model.url}/v1"  # taken away again before the next test (conftest)
+        )
         yield it, context_from(where_heeded(graph, {**it.settings, **SETTINGS}, **settings))
 
 
@@ -121,7 +132,13 @@ def answers_of(state: JSON) -> Counter[tuple[str, int, str | None]]:
 
 
 async def check_cut(
-    it: World, graph: str, context: Context, script: Script, saver: BaseCheckpointSaver[Any], cut_at: int, **how: Any
+    it: World,
+    graph: str,
+    context: Context,
+    script: Script,
+    saver: BaseCheckpointSaver[Any],
+    cut_at: int,
+    **how: Any,
 ) -> tuple[int, JSON]:
     """Cut a run at a call (0: at none), and go on on the same thread; return the replies and the last state."""
     it.model.script = counted = CutScript(script, cut_at)
@@ -148,12 +165,19 @@ SEVERAL_CALLS: list[tuple[str, Callable[[], Script], JSON]] = [
     ("antihate", lambda: researcher(enough_at=2), {}),
     ("antihate", lambda: researcher(), {"mode": "no-details"}),
 ]
-ROWS = [*SEVERAL_CALLS, *((name, Player, {}) for name in GRAPHS if name not in {row[0] for row in SEVERAL_CALLS})]
+ROWS = [
+    *SEVERAL_CALLS,
+    *((name, Player, {}) for name in GRAPHS if name not in {row[0] for row in SEVERAL_CALLS}),
+]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("graph", "script", "settings"), ROWS, ids=lambda value: value if str(value) == value else "")
-async def test_no_answered_call_is_repeated(graph: str, script: Callable[[], Script], settings: JSON) -> None:
+@pytest.mark.parametrize(
+    ("graph", "script", "settings"), ROWS, ids=lambda value: value if str(value) == value else ""
+)
+async def test_no_answered_call_is_repeated(
+    graph: str, script: Callable[[], Script], settings: JSON
+) -> None:
     async with scene(graph, **settings) as (it, context):
         replies, uncut = await check_cut(it, graph, context, script(), InMemorySaver(), 0)
         for cut_at in range(1, replies + 1):
@@ -165,27 +189,41 @@ async def test_no_answered_call_is_repeated(graph: str, script: Callable[[], Scr
 @pytest.mark.parametrize("cut_at", [1, 4])
 async def test_no_answered_draw_is_repeated(cut_at: int) -> None:
     async with scene("self_consistency", draws=8) as (it, context):
-        replies, state = await check_cut(it, "self_consistency", context, Player(), InMemorySaver(), cut_at)
+        replies, state = await check_cut(
+            it, "self_consistency", context, Player(), InMemorySaver(), cut_at
+        )
         assert (replies, len(state["calls"])) == (5, 5)
         assert len({call["id"] for call in state["calls"]}) == 5
 
 
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-async def test_any_checkpointer_keeps_the_answers(kind: str, durability: str, tmp_path: Path) -> None:
+async def test_any_checkpointer_keeps_the_answers(
+    kind: str, durability: str, tmp_path: Path
+) -> None:
     async with AsyncExitStack() as stack:
         saver: BaseCheckpointSaver[Any]
         if kind == "sqlite":
             if version("langgraph-checkpoint-sqlite") == "3.0.2":
-                pytest.skip("this release's own saver doesn't open with the aiosqlite that is locked")
-            saver = await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(tmp_path / "steps.sqlite")))
+                pytest.skip(
+                    "this release's own saver doesn't open with the aiosqlite that is locked"
+                )
+            saver = await stack.enter_async_context(
+                AsyncSqliteSaver.from_conn_string(str(tmp_path / "steps.sqlite"))
+            )
         else:
-            server = os.environ.get(POSTGRES) or pytest.skip(f"no PostgreSQL: {POSTGRES} names none")
+            server = os.environ.get(POSTGRES) or pytest.skip(
+                f"no PostgreSQL: {POSTGRES} names none"
+            )
             name = stack.enter_context(new_postgres_database(server))
-            saver = postgres = await stack.enter_async_context(AsyncPostgresSaver.from_conn_string(f"{server}/{name}"))
+            saver = postgres = await stack.enter_async_context(
+                AsyncPostgresSaver.from_conn_string(f"{server}/{name}")
+            )
             await postgres.setup()
         it, context = await stack.enter_async_context(scene("self_consistency", draws=8))
-        replies, _ = await check_cut(it, "self_consistency", context, Player(), saver, 4, durability=durability)
+        replies, _ = await check_cut(
+            it, "self_consistency", context, Player(), saver, 4, durability=durability
+        )
         assert replies == 5
 
 
@@ -197,7 +235,9 @@ async def test_another_process_fetches_its_pages_again_and_asks_only_about_unrea
         compiled = builder("antihate").compile(checkpointer=saver)
         assert await counted.run(compiled, {"text": POST}, context) is None
         # What belongs to a process belongs to an event loop: another loop has fetched no page.
-        state = await asyncio.to_thread(lambda: asyncio.run(compiled.ainvoke(None, thread(8), context=context)))
+        state = await asyncio.to_thread(
+            lambda: asyncio.run(compiled.ainvoke(None, thread(8), context=context))
+        )
         assert (counted.replies, len(state["calls"])) == (replies, replies)
 
 
@@ -234,11 +274,15 @@ ANSWER = {"explanation": "It says that they are weeds.", "category": "Religious"
     ],
     ids=["answered", "refused", "unreadable", "without a reason", "bad request", "unanswered"],
 )
-async def test_every_end_of_a_call_but_no_answer_is_saved(first: Reply | Fault, requests: int, again: int) -> None:
+async def test_every_end_of_a_call_but_no_answer_is_saved(
+    first: Reply | Fault, requests: int, again: int
+) -> None:
     texts: list[str] = []
 
     def script(request: Request) -> Reply | Fault:
-        is_about_first = not texts or len(request.text) > len(texts[0])  # or asks again, with what was wrong
+        is_about_first = not texts or len(request.text) > len(
+            texts[0]
+        )  # or asks again, with what was wrong
         texts.append(request.text)
         return first if is_about_first else Reply(ANSWER)
 
@@ -260,7 +304,9 @@ async def test_a_graph_without_an_event_loop_saves_them_too(kind: str, tmp_path:
     script = CutScript(Player())
     async with OpenAIServer(script):
         connection = sqlite3.connect(tmp_path / "cases.sqlite", check_same_thread=False)
-        saver: BaseCheckpointSaver[Any] = InMemorySaver() if kind == "memory" else SqliteSaver(connection)
+        saver: BaseCheckpointSaver[Any] = (
+            InMemorySaver() if kind == "memory" else SqliteSaver(connection)
+        )
         compiled = builder("self_consistency").compile(checkpointer=saver)
         settings = {"model": "openai:scripted", "draws": 8}
         with pytest.raises(CutError):

@@ -64,12 +64,21 @@ async def test_every_way_in_is_kept_where_it_is_asked_for(tmp_path: Path) -> Non
 
 def _found(tmp_path: Path, record: Record, last: Record) -> None:
     found = listed()
-    assert sorted(row["via"] for row in found) == ["batch", "batch", "command", "python", "python", "python"]
+    assert sorted(row["via"] for row in found) == [
+        "batch",
+        "batch",
+        "command",
+        "python",
+        "python",
+        "python",
+    ]
     assert {row["outcome"] for row in found} == {"verdict"}
     assert {record.kept, last.kept} < {row["id"] for row in found}
     assert [row["post_id"] for row in listed("--via", "batch", "--category", "OtherHate")] == ["b"]
     assert [row["post_id"] for row in listed("--post", "p")] == ["p"]
-    assert len(listed("--policy", "h-vli")) == len(listed("--policy", found[0]["policy_sha"][:6])) == 6
+    assert (
+        len(listed("--policy", "h-vli")) == len(listed("--policy", found[0]["policy_sha"][:6])) == 6
+    )
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert {line["kept"] for line in lines} == {row["id"] for row in found if row["via"] == "batch"}
 
@@ -83,7 +92,10 @@ def _found(tmp_path: Path, record: Record, last: Record) -> None:
     }
     assert texts[case["policy_sha"]].startswith("# The definition, groups and labels")
     assert PromptSet("", json.loads(texts[case["prompts_sha"]])).sha == shipped_prompts().sha
-    assert json.loads(texts[record.protocol])["settings"] == {"model": "rehearsal", "policy": "h-vli"}
+    assert json.loads(texts[record.protocol])["settings"] == {
+        "model": "rehearsal",
+        "policy": "h-vli",
+    }
 
 
 def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +109,9 @@ def test_the_environment_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     assert [call["model"] for call in case["record"]["calls"]][-1] == "rehearsal:court"
     monkeypatch.setenv("TRIBUNAL_KEEP", "no")
     run("judge", POST, *MODEL, "--review", "--set", "review_rule=all")
-    assert [row["outcome"] for row in listed()] == ["pending", "verdict"], "what waits lies there all the same"
+    assert [row["outcome"] for row in listed()] == ["pending", "verdict"], (
+        "what waits lies there all the same"
+    )
     monkeypatch.setenv("TRIBUNAL_KEEP", "always")
     wrong = run("judge", POST, *MODEL)
     check_exit(wrong, 2, "'always': is no way to keep; give yes, no, no-text")
@@ -113,7 +127,12 @@ def test_a_file_of_the_working_folder_leads_no_post_elsewhere(tmp_path: Path) ->
 
 
 def test_without_words_none_is_left_once_it_is_decided() -> None:
-    assert run("judge", POST, *MODEL, "--review", "--set", "review_rule=hateful", "--no-keep-text").exit_code == 5
+    assert (
+        run(
+            "judge", POST, *MODEL, "--review", "--set", "review_rule=hateful", "--no-keep-text"
+        ).exit_code
+        == 5
+    )
     [row] = listed()
     data = Path(os.environ["TRIBUNAL_DATA"])
     held = b"".join(path.read_bytes() for path in data.glob("service.sqlite*"))
@@ -134,7 +153,9 @@ def test_a_wrong_database_is_found_before_the_first_call(
     assert not scripted_model.requests
 
 
-async def test_a_database_that_can_t_be_written_loses_no_verdict(tmp_path: Path, scripted_model: ScriptedModel) -> None:
+async def test_a_database_that_can_t_be_written_loses_no_verdict(
+    tmp_path: Path, scripted_model: ScriptedModel
+) -> None:
     first = await tribunal.ajudge(POST, keep=True, graph="baseline")
     assert first.kept
     file = tmp_path / "tribunal-data" / "service.sqlite"
@@ -154,7 +175,10 @@ def test_many_processes_keep_in_one_file(tmp_path: Path) -> None:
         f"    record = tribunal.judge({POST!r}, post_id=f'{{sys.argv[1]}}-{{number}}', model='rehearsal', keep=True)\n"
         "    assert record.kept, record.warnings\n"
     )
-    command, environment = [sys.executable, "-c", script], {**os.environ, "PYTHONPATH": str(PROJECT)}
+    command, environment = (
+        [sys.executable, "-c", script],
+        {**os.environ, "PYTHONPATH": str(PROJECT)},
+    )
     others = [subprocess.Popen([*command, str(number)], env=environment) for number in range(4)]
     assert [each.wait() for each in others] == [0] * 4
     assert len({row["post_id"] for row in listed()}) == 20

@@ -17,7 +17,10 @@ from tests.cases.forked import Done, Forked
 from tests.court import court_script
 from tests.doubles import ScriptedServer
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # dozens of processes, on a machine that may be busy
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+]  # dozens of processes, on a machine that may be busy
 # Every write with the slow tests, every twelfth in CI: each costs a process or three.
 steps = pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
@@ -34,8 +37,12 @@ class Desk:
         self._forked, self._server, self.folder = forked, server, folder
 
     async def run(self, *arguments: str, kill_at: int = 0) -> Done:
-        os.environ["OPENAI_BASE_URL"] = f"{self._server.url}/v1"  # taken away again before the next test (conftest)
-        done = await asyncio.to_thread(self._forked.run, *arguments, kill_at=kill_at, folder=self.folder)
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{self._server.url}/v1"  # taken away again before the next test (conftest)
+        )
+        done = await asyncio.to_thread(
+            self._forked.run, *arguments, kill_at=kill_at, folder=self.folder
+        )
         assert "Traceback" not in done.err, done.err
         return done
 
@@ -66,7 +73,9 @@ class Desk:
             assert done.status in (PENDING, VERDICT), done.err
             status = "pending" if done.status == PENDING else "decided"
         if status == "pending":
-            done = await self.run("review", "decide", thread, "--accept", "--reviewer", "lee", "--json")
+            done = await self.run(
+                "review", "decide", thread, "--accept", "--reviewer", "lee", "--json"
+            )
             assert done.status == VERDICT, done.err
         if done is None:
             done = await self.run("review", "show", thread, "--json")
@@ -123,16 +132,23 @@ async def pending(forked: Forked, server: ScriptedServer, folder: Path) -> str:
 async def test_a_trial(forked: Forked, tmp_path: Path, step: int) -> None:
     found = 0
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        async for desk, before in killed_at_each_write(forked, server, tmp_path / "at", None, *JUDGE, step=step):
+        async for desk, before in killed_at_each_write(
+            forked, server, tmp_path / "at", None, *JUDGE, step=step
+        ):
             cases = await desk.listed()
             if not cases:
                 assert desk.calls == before, "a trial was paid for and nothing of it is left"
                 continue
             found += 1
-            assert cases[0]["status"] in ("cut_off", "pending")  # that it is kept, too, is noted at last
+            assert cases[0]["status"] in (
+                "cut_off",
+                "pending",
+            )  # that it is kept, too, is noted at last
             record = await desk.to_a_decision(cases[0]["thread"])
             assert (record["review"]["action"], record["category"]) == ("accept", "Religious")
-            assert desk.calls - before <= TRIAL + 1, "more was paid for again than what was in flight"
+            assert desk.calls - before <= TRIAL + 1, (
+                "more was paid for again than what was in flight"
+            )
     assert found > 10 // step
 
 
@@ -141,7 +157,9 @@ async def test_a_trial_that_nobody_has_to_see(forked: Forked, tmp_path: Path) ->
     async with ScriptedServer(court_script(explicit=True, judge=SURE)) as server:
         whole = await Desk(forked, server, tmp_path / "whole").run(*JUDGE)
         last = whole.writes - 4  # until here it is a trial as any other
-        async for desk, before in killed_at_each_write(forked, server, tmp_path / "at", None, *JUDGE, first=last):
+        async for desk, before in killed_at_each_write(
+            forked, server, tmp_path / "at", None, *JUDGE, first=last
+        ):
             for case in await desk.listed():
                 resumed = await desk.run("review", "resume", case["thread"], "--json")
                 assert (resumed.status, json.loads(resumed.out)["thread"]) == (VERDICT, None)
@@ -157,12 +175,16 @@ async def test_a_trial_that_nobody_has_to_see(forked: Forked, tmp_path: Path) ->
         (("--category", "Sexist"), "edit", 2),
     ],
 )
-async def test_a_decision(forked: Forked, tmp_path: Path, answer: tuple[str, ...], action: str, step: int) -> None:
+async def test_a_decision(
+    forked: Forked, tmp_path: Path, answer: tuple[str, ...], action: str, step: int
+) -> None:
     actions, start = set(), tmp_path / "start"
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         thread = await pending(forked, server, start)
         decide = ("review", "decide", thread, *answer, "--reviewer", "kim")
-        async for desk, before in killed_at_each_write(forked, server, tmp_path / "at", start, *decide, step=step):
+        async for desk, before in killed_at_each_write(
+            forked, server, tmp_path / "at", start, *decide, step=step
+        ):
             record = await desk.to_a_decision(thread)
             by = {"kim": action, "lee": "accept"}[record["review"]["reviewer"]]
             assert record["review"]["action"] == by
@@ -171,12 +193,17 @@ async def test_a_decision(forked: Forked, tmp_path: Path, answer: tuple[str, ...
             actions.add(record["review"]["reviewer"])
         again = await desk.run("review", "decide", thread, "--category", "NotHate")
         assert (again.status, "was decided already" in again.err) == (REFUSED, True)
-    assert actions == {"kim", "lee"}  # before it was taken in the other's counts, and from then on nobody else's
+    assert actions == {
+        "kim",
+        "lee",
+    }  # before it was taken in the other's counts, and from then on nobody else's
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [1])
-async def test_a_question_and_the_accept_that_follows_it(forked: Forked, tmp_path: Path, step: int) -> None:
+async def test_a_question_and_the_accept_that_follows_it(
+    forked: Forked, tmp_path: Path, step: int
+) -> None:
     ends = set()
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         thread = await pending(forked, server, tmp_path / "start")
@@ -187,7 +214,10 @@ async def test_a_question_and_the_accept_that_follows_it(forked: Forked, tmp_pat
             accepted = await desk.run("review", "decide", thread, "--accept", "--reviewer", "lee")
             if accepted.status != VERDICT:
                 assert accepted.status == REFUSED
-                assert f"its trial is not over; tribunal review resume {thread} goes on with it" in accepted.err
+                assert (
+                    f"its trial is not over; tribunal review resume {thread} goes on with it"
+                    in accepted.err
+                )
             record = await desk.to_a_decision(thread)
             assert (record["review"]["action"], record["review"]["reviewer"]) == ("accept", "lee")
             # The accept was of the trial that was there, or there was one more trial, and the accept is of that.

@@ -133,7 +133,9 @@ async def test_a_process_that_slept_too_long_replaces_no_decision(forked: Forked
         case = await the_only_case(forked, "cut_off")
         resumed = await ran(forked, "resume", case["thread"])
         assert resumed.status == 5, resumed.err
-        decided = await ran(forked, "decide", case["thread"], "--category", "Sexist", "--reviewer", "kim")
+        decided = await ran(
+            forked, "decide", case["thread"], "--category", "Sexist", "--reviewer", "kim"
+        )
         assert decided.status == 0, decided.err
         before = everything()
         sleeper.send_signal(signal.SIGCONT)
@@ -150,7 +152,10 @@ async def test_a_process_that_slept_too_long_replaces_no_decision(forked: Forked
 def everything() -> list[Any]:
     """Every row of the cases, and of their checkpoints."""
     with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
-        rows = [held.execute(f"SELECT * FROM {table}").fetchall() for table in ("cases", "checkpoints", "writes")]
+        rows = [
+            held.execute(f"SELECT * FROM {table}").fetchall()
+            for table in ("cases", "checkpoints", "writes")
+        ]
     held.close()
     return rows
 
@@ -173,7 +178,9 @@ async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> N
 
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_stopped_trial_says_what_became_of_its_case(forked: Forked, number: signal.Signals) -> None:
+async def test_a_stopped_trial_says_what_became_of_its_case(
+    forked: Forked, number: signal.Signals
+) -> None:
     answers = [Reply(LATER, delay=PATIENCE), UNSURE]
     async with OpenAIServer(court_script(explicit=True, judge=answers)) as server:
         async with judging() as trial:
@@ -219,13 +226,18 @@ async def test_a_stopped_trial_that_nobody_has_to_see_leaves_nothing(forked: For
 @pytest.mark.long
 async def test_an_operator_takes_a_case_from_a_process_that_still_has_it(forked: Forked) -> None:
     answers = [Reply(LATER, delay=2), UNSURE]
-    async with OpenAIServer(court_script(explicit=True, judge=answers)) as server, judging() as trial:
+    async with (
+        OpenAIServer(court_script(explicit=True, judge=answers)) as server,
+        judging() as trial,
+    ):
         await calls(server, 4)
         trial.send_signal(signal.SIGSTOP)
         date_heartbeats(20)  # its clock is a little ahead
         case = (await the_only_case(forked, "running"))["thread"]
         released = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
-        assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), released.err
+        assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), (
+            released.err
+        )
         await the_only_case(forked, "cut_off")
         again = await asyncio.to_thread(forked.run, "cases", "retry", case, "--release")
         assert (again.status, "no process tries it: it is interrupted" in again.err) == (2, True)

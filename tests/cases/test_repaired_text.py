@@ -35,7 +35,9 @@ Door = Callable[[JSON, Path], Awaitable[list[str]]]
 async def by_python(post: JSON, folder: Path) -> list[str]:
     kept = keep_options("python", True, True, database=f"sqlite:///{folder / 'kept.sqlite'}")
     given = {"text": "Good day.", **post}
-    record = await judge_post(given.pop("text"), graph="tribunal", context=context_from(REHEARSED), keep=kept, **given)
+    record = await judge_post(
+        given.pop("text"), graph="tribunal", context=context_from(REHEARSED), keep=kept, **given
+    )
     assert (record.outcome, record.kept is not None) == ("verdict", True)
     return list(record.warnings)
 
@@ -55,17 +57,30 @@ async def by_command(post: JSON, folder: Path) -> list[str]:
 
 def by_batch(suffix: str) -> Door:
     async def door(post: JSON, folder: Path) -> list[str]:
-        row = {"text": "Good day.", **{{"post_id": "id"}.get(name, name): value for name, value in post.items()}}
+        row = {
+            "text": "Good day.",
+            **{{"post_id": "id"}.get(name, name): value for name, value in post.items()},
+        }
         table, out = folder / f"in{suffix}", folder / "out.jsonl"
         if suffix == ".csv":
-            cells = {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()}
-            names, values = ",".join(cells), ",".join('"' + cell.replace('"', '""') + '"' for cell in cells.values())
+            cells = {
+                name: json.dumps(cell) if isinstance(cell, list) else cell
+                for name, cell in row.items()
+            }
+            names, values = (
+                ",".join(cells),
+                ",".join('"' + cell.replace('"', '""') + '"' for cell in cells.values()),
+            )
             # CSV in UTF-8 can't hold half a pair.
-            table.write_text(f"{names}\n{values}\n".replace("\ud83d", "\0").replace("\udfff", "\0"), "utf-8")
+            table.write_text(
+                f"{names}\n{values}\n".replace("\ud83d", "\0").replace("\udfff", "\0"), "utf-8"
+            )
         else:
             table.write_text(json.dumps(row) + "\n")
         await asyncio.to_thread(batch, table, out, graph="baseline", settings=REHEARSED)
-        [line] = map(json.loads, (folder / "out.jsonl.run" / "results.jsonl").read_text().splitlines())
+        [line] = map(
+            json.loads, (folder / "out.jsonl.run" / "results.jsonl").read_text().splitlines()
+        )
         assert line["outcome"] == "verdict"
         return list(line["warnings"])
 
@@ -78,21 +93,31 @@ def by_checkpointer(kind: str, *, in_message: bool = False) -> Door:
     async def door(post: JSON, folder: Path) -> list[str]:
         given: JSON = {"text": "Good day.", **post}
         if in_message:
-            given["messages"] = [{"type": "human", "content": [{"type": "text", "text": given.pop("text")}]}]
+            given["messages"] = [
+                {"type": "human", "content": [{"type": "text", "text": given.pop("text")}]}
+            ]
         async with AsyncExitStack() as stack:
             saver: BaseCheckpointSaver[Any]
             if kind == "sqlite":
                 if version("langgraph-checkpoint-sqlite") == "3.0.2":
-                    pytest.skip("this release's own saver doesn't open with the aiosqlite that is locked")
-                saver = await stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(folder / "steps.sqlite")))
+                    pytest.skip(
+                        "this release's own saver doesn't open with the aiosqlite that is locked"
+                    )
+                saver = await stack.enter_async_context(
+                    AsyncSqliteSaver.from_conn_string(str(folder / "steps.sqlite"))
+                )
             else:
-                server = os.environ.get(POSTGRES) or pytest.skip(f"no PostgreSQL: {POSTGRES} names none")
+                server = os.environ.get(POSTGRES) or pytest.skip(
+                    f"no PostgreSQL: {POSTGRES} names none"
+                )
                 name = stack.enter_context(new_postgres_database(server))
                 opened = AsyncPostgresSaver.from_conn_string(f"{server}/{name}")
                 saver = postgres = await stack.enter_async_context(opened)
                 await postgres.setup()
             court = graph("tribunal").copy({"checkpointer": saver})
-            state = await court.ainvoke(given, {"configurable": {"thread_id": "one"}}, context=REHEARSED)
+            state = await court.ainvoke(
+                given, {"configurable": {"thread_id": "one"}}, context=REHEARSED
+            )
             assert state["outcome"]["outcome"] == "verdict"
             assert not any(bad in repr(state) for bad in (r"\x00", r"\ud83d", r"\udfff"))
             return list(state["warnings"])

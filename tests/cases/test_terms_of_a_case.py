@@ -18,7 +18,13 @@ from tribunal.testing import ScriptedModel
 
 POST = "the words of the post"
 # A confidence between the threshold that the case began with and the one that the file holds later.
-JUDGED = {"category": "Rude", "explanation": "because", "confidence": 0.5, "reasoning": "so", "cue": None}
+JUDGED = {
+    "category": "Rude",
+    "explanation": "because",
+    "confidence": 0.5,
+    "reasoning": "so",
+    "cue": None,
+}
 CUE: dict[str, Any] = {
     "target_group": "old people", "claim": "claim-words", "justification": "first-why", "type": "Metaphor",
     "characteristic": "age", "category": "Rude", "clause": "1.5",
@@ -38,11 +44,15 @@ class Terms:
         ours = files("tribunal.prompts")
         self.policy = folder / "house.toml"
         shipped = (ours / "policies" / "h-vli.toml").read_text("utf-8")
-        self.policy.write_text(shipped.replace('name = "h-vli"', 'name = "house"').replace("OtherHate", "Rude"))
+        self.policy.write_text(
+            shipped.replace('name = "h-vli"', 'name = "house"').replace("OtherHate", "Rude")
+        )
         self.prompts = folder / "prompts"
         (self.prompts / "arcade").mkdir(parents=True)
         self.prompt = self.prompts / "arcade" / "judge.md"
-        self.prompt.write_text((ours / "arcade" / "judge.md").read_text("utf-8") + "\n\nWe say BEFORE.\n")
+        self.prompt.write_text(
+            (ours / "arcade" / "judge.md").read_text("utf-8") + "\n\nWe say BEFORE.\n"
+        )
         self.line_up = folder / "seats.toml"
         self.line_up.write_text('[seats]\njudge = "openai:judge-before"\n')
         self.threshold = folder / "threshold.json"
@@ -87,7 +97,8 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
     scripted_model.answer("arcade/indictment", {"cues": [{**CUE, "type": "Direct"}]})
     terms = Terms(tmp_path)
     waiting = [
-        run("judge", POST, "--review", "--set", "review_rule=all", *terms.options, code=5)["thread"] for _ in range(3)
+        run("judge", POST, "--review", "--set", "review_rule=all", *terms.options, code=5)["thread"]
+        for _ in range(3)
     ]
     before = run("review", "show", waiting[0])
     assert before["review"]["court"]["category"] == "Rude"
@@ -97,13 +108,19 @@ def test_a_waiting_case_is_decided_by_what_it_began_with(
     changed = run("review", "decide", waiting[0], "--category", "Rude", "--reviewer", "kim")
     accepted = run("review", "decide", waiting[1], "--accept", "--reviewer", "kim")
     for record in (changed, accepted):
-        assert (record["outcome"], record["category"], record["policy"]) == ("verdict", "Rude", before["policy"])
+        assert (record["outcome"], record["category"], record["policy"]) == (
+            "verdict",
+            "Rude",
+            before["policy"],
+        )
     unknown = CliRunner().invoke(app, ["review", "decide", waiting[2], "--category", "Impolite"])
     assert "Impolite" in unknown.stderr
     assert unknown.exit_code == 2
     assert len(scripted_model.requests) == asked, "to decide asks no model"
 
-    again = run("review", "decide", waiting[2], "--ask", "Is it a quotation?", "--reviewer", "kim", code=5)
+    again = run(
+        "review", "decide", waiting[2], "--ask", "Is it a quotation?", "--reviewer", "kim", code=5
+    )
     judged = scripted_model.told("arcade/judge")
     assert len(judged) == 4
     assert "Is it a quotation?" in judged[-1]

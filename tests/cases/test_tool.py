@@ -39,11 +39,23 @@ def test_an_agent_is_told_what_it_needs_of_the_tool() -> None:
 
 
 async def test_a_post_is_answered_in_one_line_with_the_record_behind_it() -> None:
-    called = {"type": "tool_call", "id": "1", "name": "judge_post", "args": {"text": POST, "language": "en"}}
-    for answer in (await tribunal.as_tool(rounds=1).ainvoke(called), tribunal.as_tool(rounds=1).invoke(called)):
+    called = {
+        "type": "tool_call",
+        "id": "1",
+        "name": "judge_post",
+        "args": {"text": POST, "language": "en"},
+    }
+    for answer in (
+        await tribunal.as_tool(rounds=1).ainvoke(called),
+        tribunal.as_tool(rounds=1).invoke(called),
+    ):
         assert isinstance(answer, ToolMessage)
         said = json.loads(str(answer.content))
-        assert (said["outcome"], said["hateful"], said["category"]) == ("verdict", True, "OtherHate")
+        assert (said["outcome"], said["hateful"], said["category"]) == (
+            "verdict",
+            True,
+            "OtherHate",
+        )
         assert said["explanation"]
         assert "weeds" in said["cues"][0]["claim"]
         assert any("rehearsal" in each for each in said["warnings"])
@@ -65,12 +77,16 @@ def picture() -> bytes:
     return pixels.getvalue()
 
 
-def test_an_agent_names_no_file_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_names_no_file_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever writes a post may talk an agent into it; the operator's own calls name what they like."""
     (tmp_path / "post.png").write_bytes(picture())
     tool, paths = tribunal.as_tool(), ["/etc/passwd", "/no/such/file", str(tmp_path / "post.png")]
     [said] = {tool.invoke({"image": path}).replace(path, "PATH") for path in paths}
-    assert said.startswith("image: 'PATH': an agent may not name a file of this machine; send the image itself")
+    assert said.startswith(
+        "image: 'PATH': an agent may not name a file of this machine; send the image itself"
+    )
     assert tribunal.judge(POST, image=paths[-1]).outcome == "verdict"
     uri = "data:image/png;base64," + base64.b64encode(picture()).decode()
     assert json.loads(tool.invoke({"text": POST, "image": uri}))["outcome"] == "verdict"
@@ -94,7 +110,11 @@ def test_on_a_server_the_tool_s_settings_are_the_operator_s(
 def calling(*calls: tuple[str, dict[str, Any]]) -> Reply:
     """A chat model's answer that calls tools."""
     wanted = [
-        {"id": f"call-{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        {
+            "id": f"call-{n}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
         for n, (name, arguments) in enumerate(calls)
     ]
     message = {"role": "assistant", "content": None, "refusal": None, "tool_calls": wanted}
@@ -110,24 +130,38 @@ async def test_an_agent_asks_the_court() -> None:
 
     court = court_script(explicit=True)
     posts = [{"text": "first-post-words"}, {"text": "second-post-words"}]
-    moderating = iter([calling(*(("judge_post", post) for post in posts)), Reply("moderator-words")])
+    moderating = iter(
+        [calling(*(("judge_post", post) for post in posts)), Reply("moderator-words")]
+    )
 
     def script(request: Request) -> Any:
         return next(moderating) if "tools" in request.body else court(request)
 
     async with OpenAIServer(script) as server:
-        model = ChatOpenAI(model="scripted", base_url=f"{server.url}/v1", api_key="none", disable_streaming=True)
+        model = ChatOpenAI(
+            model="scripted", base_url=f"{server.url}/v1", api_key="none", disable_streaming=True
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            agent = create_react_agent(model, [tribunal.as_tool(graph="arcade", model="openai:scripted")])
+            agent = create_react_agent(
+                model, [tribunal.as_tool(graph="arcade", model="openai:scripted")]
+            )
         question: Any = {"messages": [("user", "Are these two hateful?")]}
-        streamed: list[Any] = [each async for each in agent.astream(question, stream_mode="messages", subgraphs=True)]
+        streamed: list[Any] = [
+            each async for each in agent.astream(question, stream_mode="messages", subgraphs=True)
+        ]
     first, second = [request for request in server.requests if "tools" in request.body]
     assert "is hate speech" in first.body["tools"][0]["function"]["description"]
-    answers = [json.loads(each["content"]) for each in second.body["messages"] if each["role"] == "tool"]
+    answers = [
+        json.loads(each["content"]) for each in second.body["messages"] if each["role"] == "tool"
+    ]
     assert [each["category"] for each in answers] == ["Religious", "Religious"]
     in_court = [request for request in server.requests if "tools" not in request.body]
     assert len(in_court) == 2 * 4
     assert all(sum(post["text"] in request.text for post in posts) == 1 for request in in_court)
     # What the court says to itself is no part of the agent's conversation.
-    assert not any("judge-words" in str(message.content) for _, (message, _) in streamed if message.type == "ai")
+    assert not any(
+        "judge-words" in str(message.content)
+        for _, (message, _) in streamed
+        if message.type == "ai"
+    )

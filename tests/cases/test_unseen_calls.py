@@ -51,9 +51,20 @@ def test_the_command_and_a_run_say_so(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["judge", post_saying(RIGHT), "--graph", graph])
     assert SAYS in " ".join(done.output.split())
     (tmp_path / "posts.jsonl").write_text(
-        "".join(json.dumps({"id": f"p{n}", "text": post_saying(RIGHT), "label": 1}) + "\n" for n in range(2))
+        "".join(
+            json.dumps({"id": f"p{n}", "text": post_saying(RIGHT), "label": 1}) + "\n"
+            for n in range(2)
+        )
     )
-    run: list[str] = ["eval", "--dataset", "table", "--data", str(tmp_path / "posts.jsonl"), "--graph", graph]
+    run: list[str] = [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        str(tmp_path / "posts.jsonl"),
+        "--graph",
+        graph,
+    ]
     done = CliRunner().invoke(app, [*run, "--out", str(tmp_path / "run")])
     assert done.exit_code == 0, done.output
     assert "12 calls not seen" in done.output
@@ -74,8 +85,12 @@ def test_such_a_run_is_not_on_the_front_and_beats_no_other(tmp_path: Path) -> No
     usage = {"calls": 1, "prompt_tokens": 400}
     seen = write_run(tmp_path / "seen", answers(8, usage=usage))
     past = write_run(tmp_path / "past", answers(9, unseen_calls=3))
-    done = CliRunner().invoke(app, ["report", str(seen), str(past), "--out", str(tmp_path / "report")])
+    done = CliRunner().invoke(
+        app, ["report", str(seen), str(past), "--out", str(tmp_path / "report")]
+    )
     assert done.exit_code == 0, done.output
     rows = (tmp_path / "report" / "report.md").read_text("utf-8").splitlines()
     assert next(row for row in rows if row.startswith("| 1 | seen |")).endswith("| yes | 2 |")
-    assert next(row for row in rows if row.startswith("| 2 | past |")).endswith("| no: 30 calls not seen | 1 |")
+    assert next(row for row in rows if row.startswith("| 2 | past |")).endswith(
+        "| no: 30 calls not seen | 1 |"
+    )

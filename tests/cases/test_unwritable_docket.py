@@ -21,19 +21,34 @@ UNKEPT = "this case could not be kept for a person to review"
 
 
 @pytest.mark.parametrize(
-    "room", [pytest.param(20_000, marks=pytest.mark.slow), 50_000, pytest.param(100_000, marks=pytest.mark.slow)]
+    "room",
+    [
+        pytest.param(20_000, marks=pytest.mark.slow),
+        50_000,
+        pytest.param(100_000, marks=pytest.mark.slow),
+    ],
 )
 async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server:
         done = await asyncio.to_thread(forked.run, *JUDGE, "--json", room=room)
         assert (done.status, done.err.count("\n")) == (4, 1)
-        assert done.err.startswith(f"tribunal: not kept, so no person will be asked: {UNKEPT} (database: ")
+        assert done.err.startswith(
+            f"tribunal: not kept, so no person will be asked: {UNKEPT} (database: "
+        )
         record = json.loads(done.out)
-        assert (record["outcome"], record["category"], record["thread"]) == ("verdict", "Religious", None)
+        assert (record["outcome"], record["category"], record["thread"]) == (
+            "verdict",
+            "Religious",
+            None,
+        )
         assert [UNKEPT in each for each in record["warnings"]].count(True) == 1
         assert len(server.requests) == 4
         shown = await asyncio.to_thread(forked.run, *JUDGE, room=room)
-        assert (shown.status, "HATE SPEECH" in shown.out, f"note: {UNKEPT}" in shown.out) == (4, True, True)
+        assert (shown.status, "HATE SPEECH" in shown.out, f"note: {UNKEPT}" in shown.out) == (
+            4,
+            True,
+            True,
+        )
         whole = await asyncio.to_thread(forked.run, *JUDGE)
         assert whole.status == 5  # there is room again
 
@@ -54,7 +69,9 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forke
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
         thread = json.loads(first.out)["thread"]
-        asked = await asyncio.to_thread(forked.run, "review", "decide", thread, "--ask", "why?", room=90_000)
+        asked = await asyncio.to_thread(
+            forked.run, "review", "decide", thread, "--ask", "why?", room=90_000
+        )
         assert (asked.status, asked.err.count("\n")) == (2, 1)
         assert "can't be written" in asked.err
         assert "make room" in asked.err

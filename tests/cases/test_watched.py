@@ -31,8 +31,12 @@ async def test_judge_in_a_running_loop_says_what_to_do() -> None:
 async def test_a_trial_gives_every_event_and_at_last_the_record(graph: str) -> None:
     listened: list[dict[str, Any]] = []
     settings: dict[str, Any] = {"search": "none"} if graph == "antihate" else {}
-    heard = await judge_post("Good morning.", graph=graph, context=Context(**settings), listen=listened.append)
-    *events, record = [event async for event in tribunal.trial("Good morning.", graph=graph, **settings)]
+    heard = await judge_post(
+        "Good morning.", graph=graph, context=Context(**settings), listen=listened.append
+    )
+    *events, record = [
+        event async for event in tribunal.trial("Good morning.", graph=graph, **settings)
+    ]
     assert isinstance(record, Record)
     assert (record.category, record.explanation) == (heard.category, heard.explanation)
     kinds = [event["event"] for event in events if isinstance(event, dict)]
@@ -90,14 +94,19 @@ def drawn(record: Record) -> Page:
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_a_record_of_every_graph_draws_itself(graph: str) -> None:
     settings: dict[str, Any] = {"search": "none"} if graph == "antihate" else {}
-    record = tribunal.judge("Immigrants are vermin and should be deported.", graph=graph, **settings)
+    record = tribunal.judge(
+        "Immigrants are vermin and should be deported.", graph=graph, **settings
+    )
     page = drawn(record)
     assert page.tags <= HARMLESS
     assert page.attributes <= {"style", "open", "role"}
     calls = count_noun(record.usage.calls, "call")
     for words in (record.explanation, "not a moderation decision", calls, record.post_id):
         assert words in page.words
-    for each in (*(found.claim for found in record.cues), *(opinion.reason for opinion in record.opinions)):
+    for each in (
+        *(found.claim for found in record.cues),
+        *(opinion.reason for opinion in record.opinions),
+    ):
         assert each in page.words
     for turn in record.transcript:
         assert turn.text in page.words
@@ -111,23 +120,39 @@ def test_a_claim_is_drawn_once() -> None:
 
 def test_a_hostile_record_is_nothing_but_text() -> None:
     said: Any = {
-        "investigation": {"cues": [cue(HOSTILE, "Metaphor", target_group=HOSTILE, justification=HOSTILE)]},
+        "investigation": {
+            "cues": [cue(HOSTILE, "Metaphor", target_group=HOSTILE, justification=HOSTILE)]
+        },
         "judge": {"explanation": HOSTILE, "category": "Religious"},
     }
     with OpenAIServer(court_script(**said)):
-        record = tribunal.judge("a post", graph="arcade", rounds=1, model="openai:m", post_id=HOSTILE)
+        record = tribunal.judge(
+            "a post", graph="arcade", rounds=1, model="openai:m", post_id=HOSTILE
+        )
     passage = Evidence.model_validate(Evidence.of("G1", HOSTILE, "supports", HOSTILE, HOSTILE))
     opinion = Opinion(
-        id=HOSTILE, title=HOSTILE, language="en", stance="hate", label_name=HOSTILE, reason=HOSTILE, examples=()
+        id=HOSTILE,
+        title=HOSTILE,
+        language="en",
+        stance="hate",
+        label_name=HOSTILE,
+        reason=HOSTILE,
+        examples=(),
     )
-    review = Review(reason=HOSTILE, court={"category": HOSTILE}, action="edit", reviewer=HOSTILE, at=HOSTILE)
+    review = Review(
+        reason=HOSTILE, court={"category": HOSTILE}, action="edit", reviewer=HOSTILE, at=HOSTILE
+    )
     full = record.model_copy(
         update={
             "category": HOSTILE, "evidence": (passage,), "opinions": (opinion,), "review": review,
             "warnings": (HOSTILE,), "steps": (Step(claim=HOSTILE, evidence=("G1",)),),
         }
     )  # fmt: skip
-    for each in (full, full.model_copy(update={"outcome": "pending"}), full.model_copy(update={"outcome": "failure"})):
+    for each in (
+        full,
+        full.model_copy(update={"outcome": "pending"}),
+        full.model_copy(update={"outcome": "failure"}),
+    ):
         page = drawn(each)
         assert page.tags <= HARMLESS
         assert page.attributes <= {"style", "open", "role"}

@@ -76,7 +76,9 @@ SITUATIONS = {
 async def case(request: pytest.FixtureRequest) -> tuple[Situation, Record]:
     """A situation, and a record of it."""
     wanted = SITUATIONS[request.param]
-    async with ScriptedServer(told(**{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT})) as server:
+    async with ScriptedServer(
+        told(**{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT})
+    ) as server:
         record = await decide(server, POST)
     return wanted, as_decided(record, wanted)
 
@@ -84,21 +86,53 @@ async def case(request: pytest.FixtureRequest) -> tuple[Situation, Record]:
 def as_decided(record: Record, wanted: Situation, note: str = "kim-note") -> Record:
     names = [each.name for each in load_policy("h-vli").categories("fine")]
     label = names.index(wanted.category)
-    update: JSON = {"category": wanted.category, "label": label, "hateful": label > 0, "clauses": ()}
+    update: JSON = {
+        "category": wanted.category,
+        "label": label,
+        "hateful": label > 0,
+        "clauses": (),
+    }
     if wanted.action:
-        told: Any = {"reason": "uncertain", "court": wanted.court, "action": wanted.action, "reviewer": "kim"}
+        told: Any = {
+            "reason": "uncertain",
+            "court": wanted.court,
+            "action": wanted.action,
+            "reviewer": "kim",
+        }
         update["review"] = Review(**told, note=note)
     if wanted.appeal:
         at = "2026-08-30T10:00:00+00:00"
-        appeal: Any = {"id": "appeal-1", "kind": "appeal", "at": at, "appellant": "user-7", "reason": "why"}
-        appeal |= {"before": wanted.court, "result": wanted.appeal, "reviewer": "lee", "decided": at, "note": note}
+        appeal: Any = {
+            "id": "appeal-1",
+            "kind": "appeal",
+            "at": at,
+            "appellant": "user-7",
+            "reason": "why",
+        }
+        appeal |= {
+            "before": wanted.court,
+            "result": wanted.appeal,
+            "reviewer": "lee",
+            "decided": at,
+            "note": note,
+        }
         update["appeals"] = (Appealed(**appeal),)
     return record.model_copy(update=update)
 
 
 def row_of(record: Record) -> JSON:
-    row: JSON = {name: getattr(record, name) for name in ("graph", "outcome", "category", "hateful", "uncertain")}
-    row |= {"id": "case-1", "via": "service", "policy_sha": None, "created": 1.7e9, "finished": 1.7e9, "erased": None}
+    row: JSON = {
+        name: getattr(record, name)
+        for name in ("graph", "outcome", "category", "hateful", "uncertain")
+    }
+    row |= {
+        "id": "case-1",
+        "via": "service",
+        "policy_sha": None,
+        "created": 1.7e9,
+        "finished": 1.7e9,
+        "erased": None,
+    }
     return row | {"batch_id": None, "settings": {}, "post": {"text": POST}, "record": record.dump()}
 
 
@@ -109,7 +143,9 @@ def test_a_statement_says_who_found_what(case: tuple[Situation, Record]) -> None
     models = wanted.court["category"]
     if models != wanted.category:
         assert f"The system found that it {HATEFUL} {wanted.category}" not in facts
-    assert category_explanation(row_of(record), load_policy("h-vli")).startswith(f"{wanted.finder} that")
+    assert category_explanation(row_of(record), load_policy("h-vli")).startswith(
+        f"{wanted.finder} that"
+    )
 
 
 async def test_a_letter_and_its_notice_say_who_found_what(case: tuple[Situation, Record]) -> None:
@@ -124,7 +160,10 @@ async def test_a_letter_and_its_notice_say_who_found_what(case: tuple[Situation,
     assert "kim-note" not in page.text_content()
     assert letter.notice is not None
     by_person = bool(wanted.action or wanted.appeal)
-    assert (letter.notice.models_category, letter.notice.category) == (wanted.court["category"], wanted.category)
+    assert (letter.notice.models_category, letter.notice.category) == (
+        wanted.court["category"],
+        wanted.category,
+    )
     assert letter.notice.by_person is by_person
 
 
@@ -134,7 +173,10 @@ def test_an_export_and_the_history_say_who_found_what(case: tuple[Situation, Rec
     by = "appeal" if wanted.appeal else "person" if wanted.action else "models"
     assert (row["category"], row["decided_by"]) == (wanted.category, by)
     if by != "models":
-        assert (row["court_outcome"], row["court_category"]) == (wanted.court["outcome"], wanted.court["category"])
+        assert (row["court_outcome"], row["court_category"]) == (
+            wanted.court["outcome"],
+            wanted.court["category"],
+        )
     models, *people = decision_steps(record, None)
     assert (wanted.court["category"] or "declined") in models.how
     if wanted.action == "edit":
@@ -147,7 +189,9 @@ async def test_a_letter_translates_the_reason_that_a_person_chose(language: str)
     names = [each.name for each in policy.categories("fine")]
     number = names.index("Religious")
     chosen = policy.reasons_for(policy.categories("fine")[number])[0]
-    async with ScriptedServer(told(**{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT})) as server:
+    async with ScriptedServer(
+        told(**{"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT})
+    ) as server:
         record = await decide(server, POST)
     decided = as_decided(record, SITUATIONS["overturned"], chosen)
     letter = await write_letter(CaseAtHand(decided, {"text": POST}), language=language)

@@ -143,10 +143,16 @@ ADDED = {
     "policy": ("--policy policy.toml", "policy.toml"),
     "prompts": ("--graph arcade --prompts prompts", "prompts"),
     "line_up": ("--set line_up=line_up.toml", "line_up.toml"),
-    "archive": ("--graph antihate --set search=none --set archive=archive.sqlite", "archive.sqlite"),
+    "archive": (
+        "--graph antihate --set search=none --set archive=archive.sqlite",
+        "archive.sqlite",
+    ),
     "precedents": ("--graph tribunal --set precedents=ours", "data/precedents/ours"),
     "perspectives": ("--graph predict --perspectives forum", "data/perspectives/forum"),
-    "threshold": ("--graph tribunal --set review=true --threshold threshold.json", "threshold.json"),
+    "threshold": (
+        "--graph tribunal --set review=true --threshold threshold.json",
+        "threshold.json",
+    ),
     "cache": ("--set cache=cache.sqlite", "cache.sqlite"),
 }
 # Options that are added for what isn't among a command's own words.
@@ -240,6 +246,12 @@ def readings() -> list[Reading]:
             if "--graph" in more:
                 own_words = own_words.replace(" --graph arcade", "")
             first = path not in {each.path for each in made}
-            made.append(Reading(command, parameter, shlex.split(f"{command} {own_words} {more}"), path, first))
-    begun = shlex.split("eval --dataset table --data few.csv --out run --graph baseline --keep-text --retry failures")
+            made.append(
+                Reading(
+                    command, parameter, shlex.split(f"{command} {own_words} {more}"), path, first
+                )
+            )
+    begun = shlex.split(
+        "eval --dataset table --data few.csv --out run --graph baseline --keep-text --retry failures"
+    )
     return [*made, Reading("eval", "begun", begun, "run", first=True)]

@@ -26,7 +26,9 @@ class ByWords:
         """As `Embedder.embed`."""
         assert use == "query"
         if self.fails:
-            raise CallFailed("embedding: connection at example: refused", kind="connection", model=self.name)
+            raise CallFailed(
+                "embedding: connection at example: refused", kind="connection", model=self.name
+            )
         self.asked += texts
         return np.array([embedding(text, self.dimension) for text in texts], np.float32)
 

@@ -12,7 +12,11 @@ from pathlib import Path
 @contextmanager
 def nobody_waits(folder: Path) -> Iterator[list[Path]]:
     """Free whoever waits at a pipe of a folder, and note the pipe."""
-    pipes, waited_at, over = [each for each in folder.rglob("*") if each.is_fifo()], list[Path](), threading.Event()
+    pipes, waited_at, over = (
+        [each for each in folder.rglob("*") if each.is_fifo()],
+        list[Path](),
+        threading.Event(),
+    )
 
     def watch() -> None:
         while not over.wait(0.05):

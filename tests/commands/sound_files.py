@@ -82,7 +82,15 @@ def make_sound_files(folder: Path) -> None:
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip
     many = [
-        line(f"p{n}", n % 2, n % 2, scheme="binary", gold_scheme="binary", confidence=0.9, text=f"words of post {n}")
+        line(
+            f"p{n}",
+            n % 2,
+            n % 2,
+            scheme="binary",
+            gold_scheme="binary",
+            confidence=0.9,
+            text=f"words of post {n}",
+        )
         for n in range(400)
     ]
     write_run(folder / "sure", many)

@@ -39,7 +39,15 @@ def runs(folder: Path, posts: int = 400) -> list[Path]:
         for at, truth in enumerate(gold)
     ]  # fmt: skip
     court = [
-        line(f"p{at}", truth, truth, scheme="binary", gold_scheme="binary", confidence=0.9, **asked("openai:large", 4))
+        line(
+            f"p{at}",
+            truth,
+            truth,
+            scheme="binary",
+            gold_scheme="binary",
+            confidence=0.9,
+            **asked("openai:large", 4),
+        )
         for at, truth in enumerate(gold)
     ]
     (folder / "prices.toml").write_text(PRICES)
@@ -51,16 +59,25 @@ def test_a_plan_is_the_cheapest_order_that_holds(tmp_path: Path) -> None:
     given = ("--prices", tmp_path / "prices.toml", "--cost-person", 1)
     said, _ = run("cascade", "plan", *folders, *given)
     lines = said.splitlines()
-    assert lines[:2] == ["400 posts; 200 choose the plan, 200 show that it holds", "plan: small → court → a person"]
+    assert lines[:2] == [
+        "400 posts; 200 choose the plan, 200 show that it holds",
+        "plan: small → court → a person",
+    ]
     assert lines[2].startswith("  1. small is asked about 100.0% of posts and decides ")
     assert lines[2].endswith(": hate from 0.95 on; no hate from 0.95 on")
     assert lines[3].endswith(": hate from 0.9 on; no hate from 0.9 on")
     assert lines[4] == "  3. a person decides 0.0%"
-    assert lines[5].startswith("promised: at least 95.0% of all posts agree with the gold, at level 0.9")
+    assert lines[5].startswith(
+        "promised: at least 95.0% of all posts agree with the gold, at level 0.9"
+    )
     rows = {each.rsplit("  ", 8)[0].split("  ")[0]: each.split() for each in lines}
     # 1,000 tokens at 1 a million, and for half of the posts four times 1,000 at 10.
-    half = json.loads(run("cascade", "plan", *folders, *given, "--json")[0])["plan"]["stages"][1]["reached"]
-    assert float(rows["small → court → a person"][-2]) == pytest.approx(0.001 + half * 0.04, abs=1e-4)
+    half = json.loads(run("cascade", "plan", *folders, *given, "--json")[0])["plan"]["stages"][1][
+        "reached"
+    ]
+    assert float(rows["small → court → a person"][-2]) == pytest.approx(
+        0.001 + half * 0.04, abs=1e-4
+    )
     assert rows["court for all"][-2:] == ["0.04", "0.04"]
     assert rows["a person for all"][-2:] == ["0", "1"]
     assert rows["small alone → a person"][1:] != []
@@ -70,13 +87,22 @@ def test_figures_are_those_of_the_posts_that_promise(tmp_path: Path) -> None:
     folders = runs(tmp_path)
     held = json.loads(run("cascade", "plan", *folders, "--json")[0])
     made = held["plan"]
-    assert (held["cost_in"], held["figures_of"], held["scheme"]) == ("tokens", "promised_on", "binary")
+    assert (held["cost_in"], held["figures_of"], held["scheme"]) == (
+        "tokens",
+        "promised_on",
+        "binary",
+    )
     assert held["chosen_on"] == held["promised_on"] == {"posts": 200, "clusters": 200}
     assert [stage["run"] for stage in made["stages"]] == ["small", "court"]
     first, second = made["stages"]
     assert first["decided"] == pytest.approx(1 - second["reached"])
     assert second["decided"] == second["reached"]
-    assert (made["agreement"], made["missed_hate"], made["false_alarms"], made["people"]) == (1, 0, 0, 0)
+    assert (made["agreement"], made["missed_hate"], made["false_alarms"], made["people"]) == (
+        1,
+        0,
+        0,
+        0,
+    )
     assert made["agreement_interval"] == pytest.approx([0.9812, 1], abs=1e-3)
     # Its answers came from the cache, and posts to come don't lie there.
     assert made["calls"] == pytest.approx(1 + 4 * second["reached"])
@@ -109,7 +135,14 @@ def test_too_few_posts_are_said_to_be(tmp_path: Path) -> None:
 def test_models_that_are_too_often_wrong_make_no_plan(tmp_path: Path) -> None:
     [_, court] = runs(tmp_path)
     wrong = [
-        line(f"p{at}", at % 2, (at + (at % 5 > 3)) % 2, scheme="binary", gold_scheme="binary", confidence=0.9)
+        line(
+            f"p{at}",
+            at % 2,
+            (at + (at % 5 > 3)) % 2,
+            scheme="binary",
+            gold_scheme="binary",
+            confidence=0.9,
+        )
         for at in range(400)
     ]
     write_run(court, wrong)
@@ -123,13 +156,18 @@ def test_near_copies_count_once(tmp_path: Path) -> None:
         held = [json.loads(each) for each in (folder / "results.jsonl").read_text().splitlines()]
         write_run(folder, [{**each, "fields": {"thread": at // 8}} for at, each in enumerate(held)])
     said, wrong = run("cascade", "plan", *folders, "--cluster", "thread", ends=1)
-    assert "400 posts, which count as 50 (clusters by thread); 200 (counted as 25) choose the plan" in said
+    assert (
+        "400 posts, which count as 50 (clusters by thread); 200 (counted as 25) choose the plan"
+        in said
+    )
     assert "no plan is shown" in wrong
 
 
 def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
     small, court = runs(tmp_path)
-    other = write_run(tmp_path / "other", [line("p0", 1, 1, confidence=0.9), line("p1", 0, 0, confidence=0.9)])
+    other = write_run(
+        tmp_path / "other", [line("p0", 1, 1, confidence=0.9), line("p1", 0, 0, confidence=0.9)]
+    )
     told = write_run(tmp_path / "told", [line("p0", 1, 1, rehearsed=True)])
     bare = write_run(tmp_path / "bare", [line("q0", None, 1)])
     for given, why in (

@@ -32,9 +32,16 @@ def table(path: Path, posts: int) -> Path:
         writer = csv.writer(file)
         writer.writerow(("id", "text", "label"))
         for at in range(posts):
-            manner, words = "unveiled" if at % 2 else "veiled", "vermin" if at % 4 == 0 else "neighbours"
+            manner, words = (
+                "unveiled" if at % 2 else "veiled",
+                "vermin" if at % 4 == 0 else "neighbours",
+            )
             writer.writerow(
-                (f"p{at}", f"number {at * 7919}: {manner} words on {words} {hash_of(at)}", int(at % 4 == 0))
+                (
+                    f"p{at}",
+                    f"number {at * 7919}: {manner} words on {words} {hash_of(at)}",
+                    int(at % 4 == 0),
+                )
             )
     return path
 
@@ -49,10 +56,16 @@ def judged(request: Request) -> Reply | Fault:
     hate, told = "vermin" in request.text, part(request)
     if told == "triage":
         plain = "unveiled words" in request.text
-        answer = {"category": "NotHate", "explanation": "words", "confidence": 0.96 if plain else 0.55}
+        answer = {
+            "category": "NotHate",
+            "explanation": "words",
+            "confidence": 0.96 if plain else 0.55,
+        }
         return Reply(answer, prompt_tokens=5)
     if told == "judge":
-        return Reply({"category": "Hateful", "explanation": "words", "confidence": 0.9}, prompt_tokens=1000)
+        return Reply(
+            {"category": "Hateful", "explanation": "words", "confidence": 0.9}, prompt_tokens=1000
+        )
     reply = court_script(explicit=hate, implicit=False)(request)
     assert isinstance(reply, Reply)
     return replace(reply, prompt_tokens=1000)
@@ -65,14 +78,27 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
               "--scheme", "binary")  # fmt: skip
     look, court = tmp_path / "look", tmp_path / "court"
     async with OpenAIServer(judged) as server:
-        await run("eval", *common, "--set", "triage=openai:scripted", "--set", "triage_confidence=0", "--out", look)
+        await run(
+            "eval",
+            *common,
+            "--set",
+            "triage=openai:scripted",
+            "--set",
+            "triage_confidence=0",
+            "--out",
+            look,
+        )
         assert len(server.requests) == POSTS
         await run("eval", *common, "--threshold", 0.5, "--out", court)
-    held = json.loads(await run("cascade", "plan", look, court, "--one-threshold", "--agreement", 0.9, "--json"))
+    held = json.loads(
+        await run("cascade", "plan", look, court, "--one-threshold", "--agreement", 0.9, "--json")
+    )
     first, second = held["plan"]["stages"]
     assert (first["run"], first["hateful"], first["harmless"]) == ("look", 0.95, 0.95)
     # What it dismisses states no confidence, and is decided all the same.
     assert (second["run"], second["without_confidence"]) == ("court", ["hateful", "harmless"])
     assert (held["plan"]["agreement"], held["plan"]["people"]) == (1, 0)
-    assert held["plan"]["tokens"] < 0.8 * min(row["tokens"] for row in held["beside"] if row["name"] == "court for all")
+    assert held["plan"]["tokens"] < 0.8 * min(
+        row["tokens"] for row in held["beside"] if row["name"] == "court for all"
+    )
     assert held["clusters"]["n"] == POSTS

@@ -15,7 +15,14 @@ import pytest
 import uvicorn
 from typer.testing import Result
 
-from tests.commands.command_paths import DATABASE, PASSED_OVER, UNREAD, Reading, path_parameters, readings
+from tests.commands.command_paths import (
+    DATABASE,
+    PASSED_OVER,
+    UNREAD,
+    Reading,
+    path_parameters,
+    readings,
+)
 from tests.commands.pipes import nobody_waits
 from tests.commands.sound_files import make_sound_files
 from tests.commands.test_judge import run
@@ -104,7 +111,9 @@ DAMAGES = NO_FILE | NO_CONTENT | DAMAGED
 
 def ended(reading: Reading, names: dict[str, str], folder: Path) -> Result:
     """The command's end, in this process; whatever escapes it fails the test, and so does a pipe that it opened."""
-    arguments = [each.format(**names) if each.startswith("{") else each for each in reading.arguments]
+    arguments = [
+        each.format(**names) if each.startswith("{") else each for each in reading.arguments
+    ]
     with nobody_waits(folder) as waited_at:
         done = run(*arguments, given="")
     assert not waited_at
@@ -121,14 +130,17 @@ def names_of(sound: Path) -> dict[str, str]:
     """The ids of its cases."""
     with sqlite3.connect(sound / DATABASE) as held:
         waiting = held.execute("SELECT id FROM cases WHERE question IS NOT NULL").fetchone()[0]
-        decided, policy = held.execute("SELECT id, policy_sha FROM cases WHERE question IS NULL").fetchone()
+        decided, policy = held.execute(
+            "SELECT id, policy_sha FROM cases WHERE question IS NULL"
+        ).fetchone()
     held.close()
     return {"waiting": waiting, "decided": decided, "policy": policy}
 
 
 # All of them take half an hour: some with the long tests, the rest with the slow ones.
 SOME = [
-    each if place % 20 == 0 else pytest.param(each, marks=pytest.mark.slow) for place, each in enumerate(readings())
+    each if place % 20 == 0 else pytest.param(each, marks=pytest.mark.slow)
+    for place, each in enumerate(readings())
 ]
 
 
@@ -147,7 +159,11 @@ def test_every_path_of_every_command(
         DAMAGES[damage](here / target.relative_to(sound))
         try:
             done = ended(reading, names, here)
-            if damage in DAMAGED or str(reading) in UNREAD or (damage in NO_CONTENT and str(reading) in PASSED_OVER):
+            if (
+                damage in DAMAGED
+                or str(reading) in UNREAD
+                or (damage in NO_CONTENT and str(reading) in PASSED_OVER)
+            ):
                 continue
             if target == sound / reading.path:
                 assert done.exit_code != 0, f"status 0: {done.output[-300:]}"
@@ -168,8 +184,14 @@ def trials(sound: Path, reading: Reading) -> Iterator[tuple[Path, str]]:
         if not target.exists():
             kinds.remove("another kind")
         elif target.is_file():
-            few = ["random bytes", "nothing", *[f"{bits} bits" for bits in BITS] * (reading.path == DATABASE)]
-            kinds = [*DAMAGES] if reading.first else [*kinds, *few] if target == root else ["a pipe"]
+            few = [
+                "random bytes",
+                "nothing",
+                *[f"{bits} bits" for bits in BITS] * (reading.path == DATABASE),
+            ]
+            kinds = (
+                [*DAMAGES] if reading.first else [*kinds, *few] if target == root else ["a pipe"]
+            )
         yield from ((target, each) for each in kinds)
 
 

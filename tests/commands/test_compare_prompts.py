@@ -31,7 +31,10 @@ def heeding(request: Request) -> Reply | Fault:
         "investigation": {"cues": [cue("implied", "Metaphor")]},
         "prosecution": {"arguments": [argument("pressed", "press")]},
         "defence": {"arguments": [argument("refuted", "refute")]},
-        "judge": {"category": "Hateful" if hateful and STRICT in request.text else "NotHate", "explanation": "words"},
+        "judge": {
+            "category": "Hateful" if hateful and STRICT in request.text else "NotHate",
+            "explanation": "words",
+        },
     }
     return Reply(answers[part(request)], prompt_tokens=10, completion_tokens=5)
 
@@ -81,8 +84,15 @@ async def test_each_set_is_what_its_models_were_shown_and_both_are_compared_post
     assert Counter(STRICT in words for words in judges) == {False: 8, True: 8}
     assert found["prompt_differences"] == {"mine": ["arcade/gatekeeper", "arcade/judge"]}
     shipped, mine = found["entries"]["shipped"], found["entries"]["mine"]
-    assert (shipped["kind"], mine["prompts"]["name"], shipped["against_first"]) == ("prompts", "mine", None)
-    assert {name: row["posts"] for name, row in found["entries"].items()} == {"shipped": 8, "mine": 8}
+    assert (shipped["kind"], mine["prompts"]["name"], shipped["against_first"]) == (
+        "prompts",
+        "mine",
+        None,
+    )
+    assert {name: row["posts"] for name, row in found["entries"].items()} == {
+        "shipped": 8,
+        "mine": 8,
+    }
     test = mine["against_first"]["accuracy"]
     assert (test["both_right"], test["only_first_right"], test["only_second_right"]) == (4, 0, 4)
     # Four posts alone would be 2 × 0.5⁴ × ½; two groups of posts that belong together, 2 × 0.5² × ½.
@@ -123,12 +133,22 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
         second = [each.replace("/out", "/later").replace("/mine", "/other") for each in first]
         assert other in second
         once = await run(server, *first)
-        assert once.stderr.count("prompts: mine: were tuned for another; asked with them: openai:scripted") == 1
+        assert (
+            once.stderr.count(
+                "prompts: mine: were tuned for another; asked with them: openai:scripted"
+            )
+            == 1
+        )
         printed(await run(server, *first))  # goes on, and is no new look
         found = printed(await run(server, *second))
     assert "number 2 of 2" in found["final"]
-    looks = [json.loads(line) for line in (tmp_path / "test_looks.jsonl").read_text("utf-8").splitlines()]
-    assert [(each["comparison"], each["split"]) for each in looks] == [("out", "test"), ("later", "test")]
+    looks = [
+        json.loads(line) for line in (tmp_path / "test_looks.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert [(each["comparison"], each["split"]) for each in looks] == [
+        ("out", "test"),
+        ("later", "test"),
+    ]
     held = json.loads((tmp_path / "out" / "shipped" / "run.json").read_bytes())
     assert held["final"]["look"] == 1
     CliRunner().invoke(app, ["report", str(tmp_path / "out" / "shipped")])
@@ -145,7 +165,9 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
         (("--split", "train", "--columns", "split=part"), "there is no such column"),
     ],
 )
-async def test_what_is_wrong_is_said_before_any_call(command: list[str], change: tuple[str, ...], says: str) -> None:
+async def test_what_is_wrong_is_said_before_any_call(
+    command: list[str], change: tuple[str, ...], says: str
+) -> None:
     async with ScriptedServer(heeding) as server:
         done = await run(server, *command, *change, "--yes")
         assert (done.exit_code, server.requests) == (2, [])

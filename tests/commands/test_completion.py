@@ -16,8 +16,18 @@ from tribunal.commands import app
 
 def offered(typed: str) -> list[str]:
     """What bash is offered for the last word of a command line."""
-    asked = {"_TRIBUNAL_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-    command = [sys.executable, "-W", "error", "-c", "import sys, tribunal; sys.argv[0] = 'tribunal'; tribunal.main()"]
+    asked = {
+        "_TRIBUNAL_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(typed.count(" ")),
+    }
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        "import sys, tribunal; sys.argv[0] = 'tribunal'; tribunal.main()",
+    ]
     environment = {**os.environ, **asked, "PYTHONPATH": str(PROJECT)}
     return subprocess.run(command, capture_output=True, text=True, env=environment).stdout.split()
 
@@ -40,7 +50,10 @@ def offered(typed: str) -> list[str]:
                 ("tribunal experiment run arcade-table4", {"arcade-table4"}),
                 ("tribunal compare --dataset sbic+gh", {"sbic+ghc"}),
                 ("tribunal judge --perspectives example-h", {"example-harm"}),
-                ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
+                (
+                    "tribunal judge --perspectives example-harm,example-d",
+                    {"example-harm,example-dehumanisation"},
+                ),
                 ("tribunal judge --perspectives al", {"all"}),
                 ("tribunal perspectives show example-h", {"example-harm"}),
             ]
@@ -59,7 +72,9 @@ def test_completion_stays_silent_where_names_cannot_be_read() -> None:
 
 
 def test_completion_can_be_installed_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")  # there may be no shell above these tests
+    monkeypatch.setenv(
+        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1"
+    )  # there may be no shell above these tests
     said = CliRunner().invoke(app, ["--help"], prog_name="tribunal").stdout
     assert "--install-completion" in said
     script = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="tribunal").stdout

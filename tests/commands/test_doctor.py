@@ -41,11 +41,17 @@ def test_a_model_gets_a_tick_where_its_server_lists_it(named: str, setting: str,
         "what": "model in force", "state": "ok", "found": f"{named} (TRIBUNAL_MODEL)", "in_force": True,
     }  # fmt: skip
     assert unlisted["model in force"]["state"] == "missing"
-    assert "-2 (TRIBUNAL_MODEL); its server doesn't list it; it lists scripted" in unlisted["model in force"]["found"]
+    assert (
+        "-2 (TRIBUNAL_MODEL); its server doesn't list it; it lists scripted"
+        in unlisted["model in force"]["found"]
+    )
 
 
 def test_ollama_s_tags_and_dates_of_release_are_part_of_no_name() -> None:
-    for listed, named in (("llama3.2:latest", "openai:llama3.2"), ("claude-x-20260101", "openai:claude-x")):
+    for listed, named in (
+        ("llama3.2:latest", "openai:llama3.2"),
+        ("claude-x-20260101", "openai:claude-x"),
+    ):
         with ScriptedServer(court_script(), models=[listed]) as server:
             found = checks(TRIBUNAL_MODEL=named, OPENAI_BASE_URL=f"{server.url}/v1")
         assert found["model in force"]["state"] == "ok"
@@ -60,7 +66,9 @@ def test_a_server_that_is_down_is_no_tick_for_its_model_and_says_whose_address_i
 
 
 def test_a_wrong_path_is_named_in_full() -> None:
-    with HTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as other:  # a folder without such a file
+    with HTTPServer(
+        ("127.0.0.1", 0), SimpleHTTPRequestHandler
+    ) as other:  # a folder without such a file
         serving = threading.Thread(target=other.serve_forever)
         serving.start()
         address = f"http://127.0.0.1:{other.server_port}/api/v1"
@@ -77,7 +85,9 @@ def test_an_address_that_is_none() -> None:
     found = checks(TRIBUNAL_MODEL="openai:x", OPENAI_BASE_URL="127.0.0.1:8080/v1")
     for what in ("openai", "model in force"):
         assert found[what]["state"] == "broken"
-        assert found[what]["found"].startswith("OPENAI_BASE_URL: '127.0.0.1:8080/v1': not an http(s) address")
+        assert found[what]["found"].startswith(
+            "OPENAI_BASE_URL: '127.0.0.1:8080/v1': not an http(s) address"
+        )
     judged = run("judge", "hi", "--model", "openai:x", OPENAI_BASE_URL="127.0.0.1:8080/v1")
     assert judged.exit_code == 2
     assert "OPENAI_BASE_URL" in judged.stderr

@@ -32,14 +32,19 @@ def answer(request: Request, *, fit: bool = True) -> Reply:
 
 
 def examine(server: ScriptedServer, *more: str) -> Any:
-    return run("doctor", "--try", "--model", "openai:scripted", *more, OPENAI_BASE_URL=f"{server.url}/v1")
+    return run(
+        "doctor", "--try", "--model", "openai:scripted", *more, OPENAI_BASE_URL=f"{server.url}/v1"
+    )
 
 
 def test_a_fit_model_passes_and_the_figures_say_what_to_set() -> None:
     with LlamaServer(answer) as server:
         done = examine(server)
     assert done.exit_code == 0, done.output
-    assert "asks openai:scripted about 10 plain posts: 10 requests, 20 at most, about 8,000 tokens" in done.stderr
+    assert (
+        "asks openai:scripted about 10 plain posts: 10 requests, 20 at most, about 8,000 tokens"
+        in done.stderr
+    )
     for words in ("Exam of openai:scripted: fit", "tells hate apart  10 of 10", "quotes the post   10 of 10",
                   "right form        10 of 10", "slots             2", "context           4,096 tokens a slot",
                   "fit: at least 9 of 10 in each", "set --concurrency 2", "set --set max_output_tokens=1024",
@@ -50,7 +55,11 @@ def test_a_fit_model_passes_and_the_figures_say_what_to_set() -> None:
 
 def test_what_a_server_refused_in_its_exam_is_printed() -> None:
     def without_temperature(request: Request) -> Reply | Fault:
-        return answer(request) if request.temperature is None else Fault(400, "Unsupported value: 'temperature'")
+        return (
+            answer(request)
+            if request.temperature is None
+            else Fault(400, "Unsupported value: 'temperature'")
+        )
 
     with ScriptedServer(without_temperature) as server:
         done = examine(server)
@@ -61,13 +70,17 @@ def test_what_a_server_refused_in_its_exam_is_printed() -> None:
 def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("id,text,label\n1,hello,0\n2,good day,0\n")
 
-    def judge(server: ScriptedServer, *more: str, command: tuple[str, ...] = ("judge", "hello")) -> Any:
+    def judge(
+        server: ScriptedServer, *more: str, command: tuple[str, ...] = ("judge", "hello")
+    ) -> Any:
         shared = "--graph", "baseline", "--model", "openai:scripted"
         return run(*command, *more, *shared, OPENAI_BASE_URL=f"{server.url}/v1")
 
     with ScriptedServer(lambda request: answer(request, fit=False)) as server:
         failed = examine(server)
-        assert (failed.exit_code, FAILED in " ".join(failed.stdout.split())) == (1, True), failed.output
+        assert (failed.exit_code, FAILED in " ".join(failed.stdout.split())) == (1, True), (
+            failed.output
+        )
         shown, page = judge(server, "--explain", "page.html"), tmp_path / "page.html"
         for text in (" ".join(shown.stdout.split()), page.read_text()):
             assert text.count("openai:scripted failed the exam") == 1, text
@@ -76,17 +89,30 @@ def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path
         assert warning.startswith(UNFIT_MODEL)
         looked = run("doctor", TRIBUNAL_MODEL="openai:scripted", OPENAI_BASE_URL=f"{server.url}/v1")
         assert (looked.exit_code, "✗  exam of openai:scripted" in looked.stdout) == (1, True)
-        measured = judge(server, "--out", "run", command=("eval", "--dataset", "table", "--data", "posts.csv"))
+        measured = judge(
+            server, "--out", "run", command=("eval", "--dataset", "table", "--data", "posts.csv")
+        )
         assert measured.exit_code == 0, measured.output
         assert "2 by a model that failed its exam" in measured.output
         assert "a model that had failed its exam took part in 2 of 2 results" in measured.output
         run("report", "run")
-        assert "failed its exam (tribunal doctor --try) took part in 2 of 2" in (tmp_path / "run/report.md").read_text()
+        assert (
+            "failed its exam (tribunal doctor --try) took part in 2 of 2"
+            in (tmp_path / "run/report.md").read_text()
+        )
         # At another address it is another model.
-        other = run("doctor", "--json", "--offline", TRIBUNAL_MODEL="openai:scripted", OPENAI_BASE_URL="http://else/v1")
+        other = run(
+            "doctor",
+            "--json",
+            "--offline",
+            TRIBUNAL_MODEL="openai:scripted",
+            OPENAI_BASE_URL="http://else/v1",
+        )
         assert (
             "not taken"
-            in {each["what"]: each for each in json.loads(other.stdout)["checks"]}["exam of openai:scripted"]["found"]
+            in {each["what"]: each for each in json.loads(other.stdout)["checks"]}[
+                "exam of openai:scripted"
+            ]["found"]
         )
         server.script = answer
         assert examine(server).exit_code == 0
@@ -104,7 +130,9 @@ def test_answers_without_the_form_or_the_post_s_words_count_against_a_model() ->
     [exam] = json.loads(done.stdout)["exams"]
     assert done.exit_code == 1
     assert (exam["told_apart"], exam["quoted"], exam["in_form"], exam["passed"]) == (9, 0, 9, False)
-    assert exam["faults"][0].startswith("post 1: the answer could not be read, even when asked again")
+    assert exam["faults"][0].startswith(
+        "post 1: the answer could not be read, even when asked again"
+    )
 
 
 def test_an_exam_that_cannot_be_finished_keeps_no_result(tmp_path: Path) -> None:
@@ -113,7 +141,10 @@ def test_an_exam_that_cannot_be_finished_keeps_no_result(tmp_path: Path) -> None
     assert done.exit_code == 1
     assert "not finished: openai: authentication" in " ".join(done.stdout.split())
     down = run("doctor", "--try", "--model", "openai:x", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert (down.exit_code, "127.0.0.1 doesn't answer" in " ".join(down.stdout.split())) == (1, True)
+    assert (down.exit_code, "127.0.0.1 doesn't answer" in " ".join(down.stdout.split())) == (
+        1,
+        True,
+    )
     assert not (tmp_path / "data" / "exams.json").exists()
 
 

@@ -83,13 +83,17 @@ def test_a_stranger_s_file_leads_nowhere_and_is_named_in_one_line(
 @pytest.mark.long
 def test_a_trusted_file_is_in_force_until_it_changes(own_data: Path) -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        file = f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=sk-of-the-file\nTRIBUNAL_DATA=moved\n"
+        file = (
+            f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=sk-of-the-file\nTRIBUNAL_DATA=moved\n"
+        )
         Path(".env").write_text(file)
         trust_now()
         done = run_alone(*OPENAI, "--json", "--keep")
         assert done.returncode == 0, done.stderr
         assert keys_sent(server) == {"Bearer sk-of-the-file"}
-        assert done.stderr.decode() == ".env, which you trust, sets OPENAI_BASE_URL, TRIBUNAL_DATA\n"
+        assert (
+            done.stderr.decode() == ".env, which you trust, sets OPENAI_BASE_URL, TRIBUNAL_DATA\n"
+        )
         assert json.loads(done.stdout)["outcome"] == "verdict"
         assert Path("moved/service.sqlite").exists()
         assert [each.name for each in own_data.iterdir()] == ["trusted.json"]
@@ -122,7 +126,9 @@ def test_the_environment_says_it_for_containers_and_ci() -> None:
 
 
 def test_what_a_file_would_set_is_shown_without_secrets() -> None:
-    Path(".env").write_text("LANGSMITH_API_KEY=lsv2-hidden\nOPENAI_BASE_URL=http://kim:hidden@host/v1\nOTHER=1\n")
+    Path(".env").write_text(
+        "LANGSMITH_API_KEY=lsv2-hidden\nOPENAI_BASE_URL=http://kim:hidden@host/v1\nOTHER=1\n"
+    )
     shown = run("trust").stdout
     assert "LANGSMITH_API_KEY=…" in shown
     assert "OPENAI_BASE_URL=http://…@host/v1" in shown
@@ -184,11 +190,15 @@ def test_a_terminal_is_asked_once(answer: bytes, status: int) -> None:
 
 def test_no_key_of_the_environment_is_put_into_a_file_s_address() -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        Path(".env").write_text(f"OPENAI_API_KEY=any\nOPENAI_BASE_URL={server.url}/${{GOOGLE_API_KEY}}/v1\n")
+        Path(".env").write_text(
+            f"OPENAI_API_KEY=any\nOPENAI_BASE_URL={server.url}/${{GOOGLE_API_KEY}}/v1\n"
+        )
         trust_now()
         run(*OPENAI, "--set", "attempts=1", GOOGLE_API_KEY="sk-real")
         assert server.requests or server.others
-        assert "sk-real" not in str([vars(request) for request in (*server.requests, *server.others)])
+        assert "sk-real" not in str(
+            [vars(request) for request in (*server.requests, *server.others)]
+        )
 
 
 @pytest.mark.long
@@ -197,7 +207,10 @@ def test_a_file_can_t_name_code_to_run() -> None:
     Path(".env").write_text("TRIBUNAL_MODEL=bait:PROVIDER:any\n")
     done = run_alone("judge", "hi")
     assert done.returncode == 2
-    assert b"TRIBUNAL_MODEL: bait:PROVIDER:any: stands in .env, which may not name code to run" in done.stderr
+    assert (
+        b"TRIBUNAL_MODEL: bait:PROVIDER:any: stands in .env, which may not name code to run"
+        in done.stderr
+    )
     assert not Path("ran").exists()
 
 

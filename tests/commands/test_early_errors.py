@@ -85,7 +85,9 @@ CASES = {
 
 
 @pytest.mark.parametrize(("command", "fact"), CASES.values(), ids=CASES)
-def test_a_usage_error_imports_no_langgraph(command: tuple[str, ...], fact: str, tmp_path: Path) -> None:
+def test_a_usage_error_imports_no_langgraph(
+    command: tuple[str, ...], fact: str, tmp_path: Path
+) -> None:
     (tmp_path / "posts.csv").write_text("id,text,label\n1,Good morning.,not\n")
     (tmp_path / "images.csv").write_text("id,text,image,label\n1,Good morning.,nope.png,not\n")
     done = subprocess.run(

@@ -41,17 +41,31 @@ def a_page(path: str, **more: Any) -> StoredPage:
 
 
 def a_hit(path: str, title: str) -> dict[str, Any]:
-    return {"query": "q", "url": f"https://example.org/{path}", "title": title, "snippet": "", "engine": "e", "rank": 1}
+    return {
+        "query": "q",
+        "url": f"https://example.org/{path}",
+        "title": title,
+        "snippet": "",
+        "engine": "e",
+        "rank": 1,
+    }
 
 
 async def two_turns(archive: Archive) -> None:
     run = await archive.begin_run(
         "post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"}
     )
-    plan = {"turn": 1, "thought": f"Look it up {HOSTILE}", "entities": ["the image", "the words"], "claims": []}
+    plan = {
+        "turn": 1,
+        "thought": f"Look it up {HOSTILE}",
+        "entities": ["the image", "the words"],
+        "claims": [],
+    }
     await archive.add_decision(run, "plan", plan)
     failed = {"engine": "duckduckgo", "kind": "rate_limit", "message": "HTTP 202"}
-    await archive.add_search(run, 1, "who said that", "searxng", [a_hit("a", "First"), a_hit("b", "Second")], [failed])
+    await archive.add_search(
+        run, 1, "who said that", "searxng", [a_hit("a", "First"), a_hit("b", "Second")], [failed]
+    )
     await archive.add_search(run, 1, "nobody knows", None, [], [failed])
     await archive.add_decision(run, "relevance", {"turn": 1, "chosen": ["https://example.org/a"]})
     page = a_page("a", title=f"Title {HOSTILE}")
@@ -61,15 +75,24 @@ async def two_turns(archive: Archive) -> None:
         "passage": "Words.\nMore words.", "stance": "supports", "window": 2, "start": 0, "end": 18,
     }  # fmt: skip
     await archive.add_decision(run, "evidence", evidence)
-    await archive.add_decision(run, "page", {"turn": 1, "url": page.url, "page_id": page.id, "evidence": ["E1"]})
+    await archive.add_decision(
+        run, "page", {"turn": 1, "url": page.url, "page_id": page.id, "evidence": ["E1"]}
+    )
     judged = {"turn": 1, "url": page.url, "judgement": "hate", "reasoning": "It repeats a slur."}
     await archive.add_decision(run, "judgement", judged)
-    await archive.add_decision(run, "sufficiency", {"turn": 1, "sufficient": False, "missing": "who spread it"})
+    await archive.add_decision(
+        run, "sufficiency", {"turn": 1, "sufficient": False, "missing": "who spread it"}
+    )
     await archive.add_search(run, 2, "who spread it", "searxng", [a_hit("c", "Third")])
     await archive.add_decision(run, "relevance", {"turn": 2, "chosen": ["https://example.org/c"]})
-    await archive.add_fetch(run, 2, "https://example.org/c", None, "https://example.org/c: robots: asks not to")
+    await archive.add_fetch(
+        run, 2, "https://example.org/c", None, "https://example.org/c: robots: asks not to"
+    )
     await archive.add_decision(run, "sufficiency", {"turn": 2, "sufficient": True, "missing": ""})
-    steps = [{"claim": "It repeats a slur", "evidence": ["E1", "E9"]}, {"claim": "So it is hate", "evidence": []}]
+    steps = [
+        {"claim": "It repeats a slur", "evidence": ["E1", "E9"]},
+        {"claim": "So it is hate", "evidence": []},
+    ]
     verdict = {
         "outcome": "verdict",
         "label": 1,
@@ -193,14 +216,18 @@ ENGINE = Library()
 
 @pytest.mark.long
 @pytest.mark.parametrize("named", ["our_search:ENGINE", "ours"])
-def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(tmp_path: Path, named: str) -> None:
+def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(
+    tmp_path: Path, named: str
+) -> None:
     """By its place, and by the name of the entry point that an installed package declares."""
     (tmp_path / "our_search.py").write_text(OURS)
     package = tmp_path / "ours-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: ours\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[tribunal.search]\nours = our_search:ENGINE\n")
-    with Site({"/": SitePage("<p>Vermin is a derogatory word when it is said of people.</p>")}) as site:
+    with Site(
+        {"/": SitePage("<p>Vermin is a derogatory word when it is said of people.</p>")}
+    ) as site:
         environment = {
             **os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OUR_PAGE": f"{site.url}/",
             "TRIBUNAL_FETCH_ALLOW": site.host,
@@ -217,7 +244,11 @@ def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(tmp_pa
         ]
         start = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()"]
         done = subprocess.run(
-            [*start, *judge, "--set", "archive=e.sqlite"], env=environment, cwd=tmp_path, capture_output=True, text=True
+            [*start, *judge, "--set", "archive=e.sqlite"],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
         )
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.glob("e.sqlite-*"))  # it was closed with the loop

@@ -126,8 +126,19 @@ def test_a_plan_needs_no_key_and_no_index(sets: Path, monkeypatch: pytest.Monkey
 
 
 def test_predict_without_its_indexes_names_every_command(sets: Path) -> None:
-    protocol = ("eval", "--protocol", "predict-table2", "--dataset", "kold", "--data", str(sets / "kold"))
-    for line in (arguments("run", "predict-table2", sets, "--yes"), [*protocol, "--out", "run", "--samples", "4"]):
+    protocol = (
+        "eval",
+        "--protocol",
+        "predict-table2",
+        "--dataset",
+        "kold",
+        "--data",
+        str(sets / "kold"),
+    )
+    for line in (
+        arguments("run", "predict-table2", sets, "--yes"),
+        [*protocol, "--out", "run", "--samples", "4"],
+    ):
         stderr = error(*line)
         for name in ("k-haters", "k-mhas", "kold", "kodoli", "unsmile"):
             assert f"tribunal perspectives build {name} --data DIR" in stderr
@@ -135,7 +146,11 @@ def test_predict_without_its_indexes_names_every_command(sets: Path) -> None:
 
 def test_a_sum_says_of_how_many_runs_it_is(sets: Path) -> None:
     data = ("--data", f"sbic={sets / 'sbic'}")
-    line = [each for each in arguments("plan", "antihate-table2", sets) if each not in ("--data", str(sets))]
+    line = [
+        each
+        for each in arguments("plan", "antihate-table2", sets)
+        if each not in ("--data", str(sets))
+    ]
     done = called(*line, *data)
     assert done.exit_code == 0, done.output
     assert re.search(r"^2 of 6 runs ", done.stdout, re.MULTILINE), done.stdout
@@ -160,7 +175,9 @@ def test_ones_own_model_is_compared_with_the_papers_row_of_it(sets: Path) -> Non
     with scripted():
         done = called(*arguments("run", "arcade-table4", sets, "--yes", "--model", "openai:gpt-4o"))
     assert done.exit_code == 0, done.output
-    your_cells = {row: cell for (row, head), cell in cells().items() if head == "F1" and "your model" in row}
+    your_cells = {
+        row: cell for (row, head), cell in cells().items() if head == "F1" and "your model" in row
+    }
     papers = {row: cell["paper"] for row, cell in your_cells.items() if cell["paper"]}
     assert sorted(papers.values()) == ["74.76", "76.80"]  # GPT-4o alone, and with ARCADE
     assert all(your_cells[row]["difference_printed"] for row in papers)
@@ -177,13 +194,18 @@ def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
     with scripted() as server:
         for name in names:
             more = ["--data", str(sets), "--samples", "2", "--repeats", "1"]
-            one = {"predict": "unsmile", "antihate": "ghc", "arcade": "h-vli", "mv": "mmsd"}[name.partition("-")[0]]
+            one = {"predict": "unsmile", "antihate": "ghc", "arcade": "h-vli", "mv": "mmsd"}[
+                name.partition("-")[0]
+            ]
             more[1] = f"{one}={sets / one}"
             done = called("experiment", "plan", name, *more, "--model", "openai:m", "--json")
             assert done.exit_code == 0, done.output
             for run in json.loads(done.stdout)["runs"]:
                 # Each range is in order, so the way with fewer calls to pay for may be the one that shares more.
-                ways = (zip(run["calls"], shared, strict=True) for shared in permutations(run["shared_calls"]))
+                ways = (
+                    zip(run["calls"], shared, strict=True)
+                    for shared in permutations(run["shared_calls"])
+                )
                 counted = {(sum(least) // 2, sum(most) // 2) for least, most in ways}
                 found.setdefault(run["protocol"], counted)
         assert not server.requests
@@ -194,11 +216,17 @@ def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
 def test_money_and_time_follow_from_the_prices_and_the_rate(sets: Path) -> None:
     Path("prices.toml").write_text(PRICES)
     more = ["--prices", "prices.toml", "--rate", "0.5"]
-    plan = told("plan", "arcade-table4", sets, "--model", "openai:m", "--model", "openai:other", *more)
+    plan = told(
+        "plan", "arcade-table4", sets, "--model", "openai:m", "--model", "openai:other", *more
+    )
     [mine, other] = [run for run in plan["runs"] if "_baseline_" in run["run"]]
     assert mine["seconds"] == [8, 8]  # four calls at one every two seconds
     assert 2.0 * mine["tokens"][0] / 1e6 < mine["money"][0] < 8.0 * mine["tokens"][0] / 1e6
-    assert (mine["unpriced"], other["unpriced"], other["money"]) == ([], ["openai:other"], [0.0, 0.0])
+    assert (mine["unpriced"], other["unpriced"], other["money"]) == (
+        [],
+        ["openai:other"],
+        [0.0, 0.0],
+    )
     said = called(*arguments("plan", "arcade-table4", sets, *more)).stdout
     assert "time: 0.5 calls a second" in said
     assert "estimated: the first posts of each run went through its graph offline" in said
@@ -206,7 +234,10 @@ def test_money_and_time_follow_from_the_prices_and_the_rate(sets: Path) -> None:
 
 def test_what_a_run_has_taken_takes_the_place_of_the_estimate(sets: Path) -> None:
     with scripted():
-        assert called(*arguments("run", "arcade-table4", sets, "--yes", "--out", "trial")).exit_code == 0
+        assert (
+            called(*arguments("run", "arcade-table4", sets, "--yes", "--out", "trial")).exit_code
+            == 0
+        )
         plan = told("plan", "arcade-table4", sets, "--samples", "8", "--measured-in", "trial")
     [court] = [run for run in plan["runs"] if "_arcade_" in run["run"]]
     taken = json.loads(Path("trial", court["run"], "metrics.json").read_bytes())["cost"]
@@ -232,7 +263,9 @@ def test_it_asks_before_it_spends(sets: Path) -> None:
         agreed = called(*line, answer="y\n")
         assert agreed.exit_code == 0, agreed.output
         assert server.requests
-    assert "arcade-table4_arcade_fhm_openai-m" in nobody.stderr  # the plan stands before the question
+    assert (
+        "arcade-table4_arcade_fhm_openai-m" in nobody.stderr
+    )  # the plan stands before the question
 
 
 def test_the_rehearsal_costs_nothing_and_fills_no_cell(sets: Path) -> None:
@@ -252,7 +285,9 @@ def test_the_rehearsal_costs_nothing_and_fills_no_cell(sets: Path) -> None:
 def test_a_model_without_a_key_is_a_gap_and_not_an_error(sets: Path) -> None:
     """Of the paper's models, OpenAI's can be had here; Claude and Gemini have no key, and DeepSeek no provider."""
     with scripted() as server:
-        line = arguments("run", "antihate-table2", sets, "--paper-models", "--samples", "4", "--yes")
+        line = arguments(
+            "run", "antihate-table2", sets, "--paper-models", "--samples", "4", "--yes"
+        )
         done = called(*line)
         assert done.exit_code == 0, done.output
         assert {request.model for request in server.requests} == {"gpt-4.1-nano"}
@@ -264,9 +299,21 @@ def test_a_model_without_a_key_is_a_gap_and_not_an_error(sets: Path) -> None:
     assert found["GHC DeepSeek Baseline", "Overall F1(%)"]["gap"].startswith("model not at hand")
 
 
-def test_where_nothing_can_be_run_the_reason_is_an_error(sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_can_be_run_the_reason_is_an_error(
+    sets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    said = error("experiment", "run", "arcade-table3", "--data", str(sets), "--paper-models", "--samples", "4", "--yes")
+    said = error(
+        "experiment",
+        "run",
+        "arcade-table3",
+        "--data",
+        str(sets),
+        "--paper-models",
+        "--samples",
+        "4",
+        "--yes",
+    )
     assert "no key; set" in said
     said = error("experiment", "plan", "antihate-table2", "--data", str(sets), "--set", "hits=0")
     assert "hits" in said
@@ -276,21 +323,38 @@ def test_where_nothing_can_be_run_the_reason_is_an_error(sets: Path, monkeypatch
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (("arcade-table3", "--data", "."), "data: .: has no test_set.json; h-vli (test) is read from"),
-        (("antihate-table2", "--data", "."), "data: .: holds no folder called sbic or ghc or 4chan; give --data sbic="),
-        (("antihate-table2", "--data", "fhm=."), "data: fhm: antihate-table2 is of sbic, ghc, 4chan; give"),
+        (
+            ("arcade-table3", "--data", "."),
+            "data: .: has no test_set.json; h-vli (test) is read from",
+        ),
+        (
+            ("antihate-table2", "--data", "."),
+            "data: .: holds no folder called sbic or ghc or 4chan; give --data sbic=",
+        ),
+        (
+            ("antihate-table2", "--data", "fhm=."),
+            "data: fhm: antihate-table2 is of sbic, ghc, 4chan; give",
+        ),
         (
             ("arcade-table4", "--data", "{sets}", "--set", "views=deep,surface"),
             "views: ['deep', 'surface']: is a setting of",
         ),
-        (("arcade-table4", "--data", "{sets}", "--samples", "900"), "samples: 900: is not within the paper's own 500"),
-        (("arcade-table9", "--data", "{sets}"), "experiment: 'arcade-table9': there is none of that name"),
+        (
+            ("arcade-table4", "--data", "{sets}", "--samples", "900"),
+            "samples: 900: is not within the paper's own 500",
+        ),
+        (
+            ("arcade-table9", "--data", "{sets}"),
+            "experiment: 'arcade-table9': there is none of that name",
+        ),
     ],
 )
 def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Path) -> None:
     with scripted() as server:
         given = [each.format(sets=sets) for each in line]
-        assert says in error("experiment", "run", *given, "--model", "openai:m", "--yes", "--out", "runs")
+        assert says in error(
+            "experiment", "run", *given, "--model", "openai:m", "--yes", "--out", "runs"
+        )
         assert not server.requests
     assert not Path("runs").exists()
 

@@ -21,7 +21,11 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in load_protocols()]
+    "name",
+    [
+        pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow)
+        for name in load_protocols()
+    ],
 )
 def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
     """As many calls as were planned, no failure, no cell that lacks what is at hand; and nothing is asked again."""
@@ -48,10 +52,15 @@ def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
         assert len(server.requests) == asked
     lacking = {cell["gap"] for cell in cells().values() if cell["gap"]}
     known = {row.not_run for row in load_protocols()[name].shape.rows}
-    assert {gap for gap in lacking - known if not gap.startswith(("model not at hand", "no post is"))} == set()
+    assert {
+        gap for gap in lacking - known if not gap.startswith(("model not at hand", "no post is"))
+    } == set()
     assert any(cell["measured"] for cell in cells().values())
     for file in ("table.md", "table.html", "table.csv"):
-        assert "your model" in Path("runs", file).read_text("utf-8") or not load_protocols()[name].shape.asks
+        assert (
+            "your model" in Path("runs", file).read_text("utf-8")
+            or not load_protocols()[name].shape.asks
+        )
 
 
 def test_the_table_is_printed_with_where_it_lies(sets: Path) -> None:
@@ -59,6 +68,9 @@ def test_the_table_is_printed_with_where_it_lies(sets: Path) -> None:
         done = called(*arguments("run", "arcade-table4", sets, "--yes"))
     assert done.exit_code == 0, done.output
     assert "your model (openai:m) w/ Ours" in done.stdout
-    assert "table.md, runs/table.html, runs/table.csv, runs/table.tex, runs/table.json; the runs: runs" in done.stdout
+    assert (
+        "table.md, runs/table.html, runs/table.csv, runs/table.tex, runs/table.json; the runs: runs"
+        in done.stdout
+    )
     assert "samples is 4, in the paper 500" in done.stderr
     assert "81.40" in done.stdout  # GPT-4o with ARCADE, in the paper

@@ -38,7 +38,9 @@ def begun(sets: Path, server: ScriptedServer, requests: int) -> subprocess.Popen
     """The command in a process of its own, once the model has been asked so often."""
     command = [sys.executable, "-m", "tribunal", *line(sets)]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     until = time.monotonic() + PATIENCE
     while len(server.requests) < requests:
         assert process.poll() is None, process.communicate()
@@ -49,7 +51,9 @@ def begun(sets: Path, server: ScriptedServer, requests: int) -> subprocess.Popen
 
 def lines_of(name: str) -> list[dict[str, Any]]:
     path = Path("runs") / name / "results.jsonl"
-    return [json.loads(each) for each in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(each) for each in path.read_text("utf-8").splitlines()] if path.exists() else []
+    )
 
 
 BASELINE, COURT = "arcade-table4_baseline_fhm_openai-m", "arcade-table4_arcade_fhm_openai-m"
@@ -71,7 +75,9 @@ def test_a_killed_experiment_asks_again_only_what_was_in_flight(sets: Path) -> N
         told("run", "arcade-table4", sets, "--samples", str(POSTS), "--out", "whole", "--yes")
         whole = len(server.requests)
     assert with_a_kill - whole <= IN_FLIGHT  # what a process had answered stands in its cache
-    assert [sorted(each["place"] for each in lines_of(name)) for name in (BASELINE, COURT)] == [list(range(POSTS))] * 2
+    assert [sorted(each["place"] for each in lines_of(name)) for name in (BASELINE, COURT)] == [
+        list(range(POSTS))
+    ] * 2
     assert {key: cell["measured"] for key, cell in cells().items()} == {
         key: cell["measured"] for key, cell in cells("whole").items()
     }
@@ -89,7 +95,10 @@ def test_an_interrupted_experiment_writes_the_table_of_what_there_is(sets: Path)
         found, left = cells(), len(lines_of(COURT))
         assert 0 < left < POSTS
         assert found["your model (openai:m) ✗", "Acc"]["measured"]
-        assert found["your model (openai:m) w/ Ours ✗", "Acc"]["gap"] == f"run unfinished: {left} of {POSTS}"
+        assert (
+            found["your model (openai:m) w/ Ours ✗", "Acc"]["gap"]
+            == f"run unfinished: {left} of {POSTS}"
+        )
         assert "run unfinished" in said
         done = called(*line(sets))
     assert done.exit_code == 0, done.output

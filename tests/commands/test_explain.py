@@ -22,7 +22,9 @@ def ran(*arguments: str, ends: int = 0, stdin: str | None = None) -> Result:
 
 
 def judged(file: Path, *more: str) -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(ran("judge", POST, "--graph", "arcade", "--json", *more).stdout)
+    made: dict[str, Any] = json.loads(
+        ran("judge", POST, "--graph", "arcade", "--json", *more).stdout
+    )
     file.write_text(json.dumps(made), "utf-8")
     return made
 
@@ -40,7 +42,12 @@ def test_a_record_in_a_file_in_every_form(tmp_path: Path) -> None:
     assert (held["told_to"], held["post"]["id"], held["trial"]["cues"][0]["marked"]) == (
         "auditor", made["post_id"], True,
     )  # fmt: skip
-    for name, begins in (("a.html", "<!DOCTYPE html>"), ("deep/a.md", "# HATE"), ("a.json", "{"), ("a", "<!DOCTYPE")):
+    for name, begins in (
+        ("a.html", "<!DOCTYPE html>"),
+        ("deep/a.md", "# HATE"),
+        ("a.json", "{"),
+        ("a", "<!DOCTYPE"),
+    ):
         out = tmp_path / name
         assert ran("explain", str(file), "--out", str(out)).stdout.strip() == str(out)
         assert out.read_text("utf-8").startswith(begins)
@@ -61,14 +68,34 @@ def test_for_the_person_who_posted(tmp_path: Path) -> None:
     told = ran("explain", str(file), "--text", POST, "--for", "poster", "--mapping", str(mapping))
     assert "We removed your post." in told.stdout
     assert "doesn't say what was done" not in told.stderr
-    german = ran("explain", str(file), "--text", POST, "--for", "poster", "--language", "de", "--format", "json")
+    german = ran(
+        "explain",
+        str(file),
+        "--text",
+        POST,
+        "--for",
+        "poster",
+        "--language",
+        "de",
+        "--format",
+        "json",
+    )
     held = json.loads(german.stdout)
     assert (held["language"], held["source"]) == ("de", "fixed")
     assert "Ein Angriff auf Menschen" in held["rule"]
 
 
 def test_a_kept_case_and_a_thread_of_the_docket(tmp_path: Path) -> None:
-    kept = ran("judge", POST, "--graph", "arcade", "--keep", "--json", "--explain", str(tmp_path / "as_judged.html"))
+    kept = ran(
+        "judge",
+        POST,
+        "--graph",
+        "arcade",
+        "--keep",
+        "--json",
+        "--explain",
+        str(tmp_path / "as_judged.html"),
+    )
     case = json.loads(kept.stdout)["kept"]
     assert str(tmp_path / "as_judged.html") in kept.stderr.splitlines()
     held = json.loads(ran("explain", case, "--format", "json").stdout)
@@ -102,7 +129,10 @@ def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> N
 
     own, file = tmp_path / "own.toml", tmp_path / "record.json"
     own.write_text(
-        load_policy("h-vli").source.replace("an attack on another protected group", "words-as-they-were"), "utf-8"
+        load_policy("h-vli").source.replace(
+            "an attack on another protected group", "words-as-they-were"
+        ),
+        "utf-8",
     )
     judged(file, "--policy", str(own))
     case = json.loads(ran("judge", POST, "--policy", str(own), "--keep", "--json").stdout)["kept"]

@@ -22,7 +22,10 @@ GOOD_KEYS, BAD_KEY = ("key-one-aaaaaaaa1", "key-two-bbbbbbbb2"), "key-bad-cccccc
 BARE = Fault(500, "internal error")
 STORM = [
     BARE,
-    *(Fault(status, f"fault {status}") for status in (501, 502, 503, 504, 505, 507, 508, 511, 520, 524, 529)),
+    *(
+        Fault(status, f"fault {status}")
+        for status in (501, 502, 503, 504, 505, 507, 508, 511, 520, 524, 529)
+    ),
     Fault(502, raw=b"<html>Bad gateway</html>"),
     Fault(429, "slow down", headers={"Retry-After": "0"}),
     Fault(400, "temporarily overloaded, please retry"),
@@ -69,7 +72,9 @@ class Storm:
             return self._fault(number, draw.choices(STORM, weights)[0])
         self.answered.add(number)
         self.last[number] = None
-        return Reply({"category": KINDS[number % len(KINDS)], "explanation": f"because of {number}"})
+        return Reply(
+            {"category": KINDS[number % len(KINDS)], "explanation": f"because of {number}"}
+        )
 
     def _fault(self, number: int, fault: Fault, *, counted: bool = True) -> Fault:
         self.faults[f"{fault.status}{'drop' if fault.drop else 'hang' if fault.hang else ''}"] += 1
@@ -82,10 +87,14 @@ class Storm:
 def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storm:
     monkeypatch.setattr(keys, "retry_delay", lambda tries: 0.0)
     for name, key in zip(
-        ("OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2"), (*GOOD_KEYS, BAD_KEY), strict=True
+        ("OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2"),
+        (*GOOD_KEYS, BAD_KEY),
+        strict=True,
     ):
         monkeypatch.setenv(name, key)
-    lines = "".join(f"{number},[[post={number}]] some words,{number % len(KINDS)}\n" for number in range(POSTS))
+    lines = "".join(
+        f"{number},[[post={number}]] some words,{number % len(KINDS)}\n" for number in range(POSTS)
+    )
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{lines}")
     return Storm()
 
@@ -136,7 +145,9 @@ def kind_of(fault: Fault) -> str:
 def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) -> None:
     with OpenAIServer(storm) as server:
         status, printed, said = evaluate()
-        while status == 1:  # ten posts in a row without an answer stop a run; the same command goes on
+        while (
+            status == 1
+        ):  # ten posts in a row without an answer stop a run; the same command goes on
             assert "the same command goes on" in said
             status, printed, said = evaluate()
         assert status == 0, said
@@ -149,7 +160,9 @@ def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) 
         requests = server.requests
     assert set(held) == set(range(POSTS))
     outcomes = Counter(record["outcome"] for record in held.values())
-    assert outcomes["failure"] > 5  # four requests of ten went wrong, and some posts got nothing else
+    assert (
+        outcomes["failure"] > 5
+    )  # four requests of ten went wrong, and some posts got nothing else
     assert len(storm.faults) >= 15
     assert storm.faults["401"] >= 1
     # What was asked for: the same before, during and after.
@@ -164,8 +177,12 @@ def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) 
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", [BARE, Fault(503, "overloaded")], ids=lambda each: str(each.status))
-def test_an_outage_from_the_first_request_on_changes_no_condition(fault: Fault, storm: Storm) -> None:
+@pytest.mark.parametrize(
+    "fault", [BARE, Fault(503, "overloaded")], ids=lambda each: str(each.status)
+)
+def test_an_outage_from_the_first_request_on_changes_no_condition(
+    fault: Fault, storm: Storm
+) -> None:
     """After one of 1.2 s, 900 of 900 requests had no schema."""
     storm.calm = True
     # A second outage could begin between an answer below and the test of what was above: then a bare 500 proves itself.
@@ -188,4 +205,8 @@ def test_an_outage_from_the_first_request_on_changes_no_condition(fault: Fault, 
     assert set(last) == {"json_schema"}
     assert len(results()) == 150
     [(model, held)] = printed["metrics"]["rungs"]["models"].items()
-    assert (model, set(held), printed["metrics"]["rungs"]["mixed"]) == ("openai:scripted", {"json_schema"}, [])
+    assert (model, set(held), printed["metrics"]["rungs"]["mixed"]) == (
+        "openai:scripted",
+        {"json_schema"},
+        [],
+    )

@@ -37,7 +37,9 @@ def run_alone(*arguments: str, **settings: str) -> subprocess.CompletedProcess[b
     """The command in a process of its own, where a warning is an error."""
     command = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT), **settings}
-    return subprocess.run(command, capture_output=True, env=environment, timeout=120, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, env=environment, timeout=120, stdin=subprocess.DEVNULL
+    )
 
 
 @pytest.mark.long
@@ -57,13 +59,21 @@ def test_a_person_reads_the_debate_the_verdict_and_the_cost() -> None:
     shown = done.stdout
     assert done.exit_code == 0, done.stderr
     places = [
-        shown.index(words) for words in ("Gatekeeper", "indictment", "defence", "HATE SPEECH", "rehearsal", "4 calls")
+        shown.index(words)
+        for words in ("Gatekeeper", "indictment", "defence", "HATE SPEECH", "rehearsal", "4 calls")
     ]
     assert places == sorted(places)
 
 
 def test_a_debate_of_views_as_a_person_reads_it() -> None:
-    done = run("judge", "I love it when my train is delayed.", "--graph", "mv_debate", "--set", "task=sarcasm")
+    done = run(
+        "judge",
+        "I love it when my train is delayed.",
+        "--graph",
+        "mv_debate",
+        "--set",
+        "task=sarcasm",
+    )
     assert done.exit_code == 0, done.stderr
     heard = (
         "Surface Analyst, round 1: answer", "NO: ", "Modality Contrast, round 1: answer", "YES: ", "Suggestion: ",
@@ -84,7 +94,18 @@ def test_a_debate_of_views_as_a_person_reads_it() -> None:
         "1",
     )
     record = json.loads(
-        run("judge", "hi", "--json", "--graph", "mv_debate", "--set", "tau=0.2", "--set", "top_k=1", *settings).stdout
+        run(
+            "judge",
+            "hi",
+            "--json",
+            "--graph",
+            "mv_debate",
+            "--set",
+            "tau=0.2",
+            "--set",
+            "top_k=1",
+            *settings,
+        ).stdout
     )
     assert list(record["debate"][0]["answers"]) == ["surface", "deep", "contrast"]
 
@@ -92,7 +113,10 @@ def test_a_debate_of_views_as_a_person_reads_it() -> None:
 def test_text_from_standard_input() -> None:
     for arguments in (["judge", "--json"], ["judge", "-", "--json"]):
         record = json.loads(run(*arguments, given="Good morning.").stdout)
-        assert record["post_id"] == json.loads(run("judge", "Good morning.", "--json").stdout)["post_id"]
+        assert (
+            record["post_id"]
+            == json.loads(run("judge", "Good morning.", "--json").stdout)["post_id"]
+        )
     assert run("judge", given=b"\xff\xfe").exit_code == 2
 
 
@@ -104,18 +128,31 @@ def test_image_from_standard_input_and_as_data_uri(tmp_path: Path) -> None:
     by_stdin = run("judge", "hello", "--image", "-", "--json", given=raw)
     assert by_path.exit_code == by_stdin.exit_code == 0, by_stdin.stderr
     assert json.loads(by_path.stdout)["post_id"] == json.loads(by_stdin.stdout)["post_id"]
-    assert any("can't see the image" in warning for warning in json.loads(by_path.stdout)["warnings"])
+    assert any(
+        "can't see the image" in warning for warning in json.loads(by_path.stdout)["warnings"]
+    )
 
 
 def test_exit_status_tells_the_outcome() -> None:
-    with ScriptedServer(court_script(gatekeeper=Reply("I'm sorry, but I can't help with that."))) as server:
-        refused = run("judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1")
+    with ScriptedServer(
+        court_script(gatekeeper=Reply("I'm sorry, but I can't help with that."))
+    ) as server:
+        refused = run(
+            "judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1"
+        )
     assert (refused.exit_code, json.loads(refused.stdout)["outcome"]) == (3, "refusal")
     with ScriptedServer(court_script(gatekeeper=Fault(401, "bad key"))) as server:
-        failed = run("judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1")
+        failed = run(
+            "judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1"
+        )
     assert (failed.exit_code, json.loads(failed.stdout)["outcome"]) == (4, "failure")
     record = json.loads(failed.stdout)
-    assert (record["label"], record["category"], record["hateful"], record["track"]) == (None, None, None, None)
+    assert (record["label"], record["category"], record["hateful"], record["track"]) == (
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,7 +194,13 @@ def test_a_model_named_in_dotenv_is_used(tmp_path: Path) -> None:
 def test_a_key_alone_spends_nothing() -> None:
     with ScriptedServer(court_script()) as server:
         record = json.loads(
-            run("judge", "hi", "--json", OPENAI_API_KEY="sk-unspent", OPENAI_BASE_URL=f"{server.url}/v1").stdout
+            run(
+                "judge",
+                "hi",
+                "--json",
+                OPENAI_API_KEY="sk-unspent",
+                OPENAI_BASE_URL=f"{server.url}/v1",
+            ).stdout
         )
         assert server.requests == []
     assert {call["model"] for call in record["calls"]} == {"rehearsal:court"}
@@ -187,24 +230,37 @@ def test_the_switches_of_the_hybrid_court() -> None:
     assert looked.exit_code == 0, looked.stderr
     assert "Triage: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
     assert "Nothing was brought against the post." in looked.stdout
-    rested = run("judge", "Immigrants: the weeds in our garden.", "--set", "judge_draws=5", "--threshold", "0.95")
+    rested = run(
+        "judge",
+        "Immigrants: the weeds in our garden.",
+        "--set",
+        "judge_draws=5",
+        "--threshold",
+        "0.95",
+    )
     shown = " ".join(rested.stdout.split())
     assert "no cue is in dispute: stopped after round 2 of 3" in shown
     assert "policy h-vli), uncertain" in shown
     assert "confidence" not in shown
     assert "3 of 3 votes" in shown
-    argued = run("judge", "Immigrants: the weeds in our garden.", "--set", "early_exit=false", "--json")
+    argued = run(
+        "judge", "Immigrants: the weeds in our garden.", "--set", "early_exit=false", "--json"
+    )
     assert json.loads(argued.stdout)["rounds"] == 3
 
 
 def test_what_several_seats_were_told_is_shown_once() -> None:
-    gone = Fault(404, body={"error": {"message": "model `x` not found", "type": "not_found", "code": None}})
+    gone = Fault(
+        404, body={"error": {"message": "model `x` not found", "type": "not_found", "code": None}}
+    )
     with ScriptedServer(lambda request: gone) as server:
         settings = {"OPENAI_BASE_URL": f"{server.url}/v1", "COLUMNS": "400"}
         done = run("judge", "hi", "--graph", "predict", "--model", "openai:x", **settings)
     assert done.exit_code == 4
     notes = [line for line in done.stdout.splitlines() if "failed and was not heard" in line]
     assert len(notes) == 5
-    assert notes[0].endswith(f"HTTP 404: model `x` not found (asked: {server.url}/v1/chat/completions)")
+    assert notes[0].endswith(
+        f"HTTP 404: model `x` not found (asked: {server.url}/v1/chat/completions)"
+    )
     assert all(note.endswith("failed and was not heard: the same") for note in notes[1:])
     assert '{"message"' not in done.stdout

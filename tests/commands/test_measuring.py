@@ -26,7 +26,10 @@ def test_tables_and_json_are_printed_and_not_written(tmp_path: Path) -> None:
     files = {path.name for path in folder.iterdir()}
     out, _ = run("report", str(folder), "--tables")
     assert "4 results: 3 verdicts, 1 refusals" in out
-    assert next(row.split()[:2] for row in out.splitlines() if row.startswith("accuracy")) == ["accuracy", "66.7%"]
+    assert next(row.split()[:2] for row in out.splitlines() if row.startswith("accuracy")) == [
+        "accuracy",
+        "66.7%",
+    ]
     out, _ = run("report", str(folder), "--json")
     (measured,) = (each["measured"] for each in json.loads(out)["runs"])
     assert measured["counting_errors"]["accuracy"] == 0.5
@@ -45,7 +48,16 @@ def test_tables_and_json_are_printed_and_not_written(tmp_path: Path) -> None:
 def test_fit_writes_the_file_that_a_run_names(tmp_path: Path) -> None:
     lines = [line(f"p{i}", 1, 1, confidence=0.9) for i in range(200)]
     folder = write_run(tmp_path / "run", lines)
-    out, _ = run("fit", str(folder), "--agreement", "0.9", "--level", "0.9", "--out", str(tmp_path / "mine.json"))
+    out, _ = run(
+        "fit",
+        str(folder),
+        "--agreement",
+        "0.9",
+        "--level",
+        "0.9",
+        "--out",
+        str(tmp_path / "mine.json"),
+    )
     assert out.splitlines() == [
         "Threshold 0.9: verdicts with this confidence or more are accepted.",
         "Dismissed posts have no confidence and did not pass the test, so all go to review.",
@@ -66,16 +78,22 @@ def test_fit_writes_the_file_that_a_run_names(tmp_path: Path) -> None:
     assert (held.agreement, held.missed_hate, held.attempt) == (0.95, 0.1, 2)
     assert held.by_verdict is not None
     assert (held.by_verdict.hateful, held.by_verdict.harmless) == (0.9, None)
-    assert "No confidence was shown to be high enough for verdicts of no hate, so all go to review." in out
+    assert (
+        "No confidence was shown to be high enough for verdicts of no hate, so all go to review."
+        in out
+    )
     assert len((folder / "fits.jsonl").read_text().splitlines()) == 2
 
 
 def test_fit_warns_of_texts_that_recur_with_other_labels(tmp_path: Path) -> None:
     """As memes do, whose words stand under other images: of a hundred texts, ten have both labels."""
     texts = [
-        text_signature(" ".join(chr(97 + (i * at + at) % 26) * 5 + str(i * at) for at in range(9))) for i in range(100)
+        text_signature(" ".join(chr(97 + (i * at + at) % 26) * 5 + str(i * at) for at in range(9)))
+        for i in range(100)
     ]
-    lines = [line(f"p{i}", int(i >= 10), 1, confidence=0.9, likeness=texts[i % 100]) for i in range(400)]
+    lines = [
+        line(f"p{i}", int(i >= 10), 1, confidence=0.9, likeness=texts[i % 100]) for i in range(400)
+    ]
     folder = write_run(tmp_path / "run", lines)
     out, err = run("fit", str(folder), "--agreement", "0.8", "--cluster", "post")
     assert "of 100 texts that occur more than once, 10 have more than one label" in err
@@ -103,7 +121,9 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
 def test_report_says_where_it_lies(tmp_path: Path) -> None:
     folders = [str(write_run(tmp_path / name, answers("0011", "0110"))) for name in ("a", "b")]
     out, _ = run("report", *folders, "--out", str(tmp_path / "out"), "--transcripts", "1")
-    assert out.startswith(("a can't be told from b", "b can't be told from a")), "the answer comes first"
+    assert out.startswith(("a can't be told from b", "b can't be told from a")), (
+        "the answer comes first"
+    )
     assert out.splitlines()[-5:] == [
         str(tmp_path / "out" / name)
         for name in ("report.html", "report.md", "report.tex", "report.json", "samples.html")

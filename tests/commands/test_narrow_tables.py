@@ -32,7 +32,9 @@ def read_lines(output: str) -> list[str]:
 @pytest.mark.usefixtures("narrow")
 def test_the_ids_that_the_next_command_takes_are_whole() -> None:
     post = "Immigrants: the weeds in our garden."
-    made = run("judge", post, "--id", f"post-{'7' * 40}", "--review", "--set", "review_rule=all", "--json")
+    made = run(
+        "judge", post, "--id", f"post-{'7' * 40}", "--review", "--set", "review_rule=all", "--json"
+    )
     assert made.exit_code == 5, made.output
     thread = json.loads(made.stdout)["thread"]
     for command in (("review", "list"), ("cases", "list")):
@@ -47,7 +49,9 @@ def test_the_ids_that_the_next_command_takes_are_whole() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
-def test_columns_give_way_empty_ones_first_and_it_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_columns_give_way_empty_ones_first_and_it_is_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     heads = ("id", *(f"column-{number}" for number in range(9)))
     cells = ["x" * 30, "", *(f"words of {number}" for number in range(1, 9))]
     print_table(heads, [cells])

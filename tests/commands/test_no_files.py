@@ -25,7 +25,12 @@ REHEARSED = ("judge", "Good morning.", "--model", "rehearsal", "--json")
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("report", "results.jsonl"), ("report", "run.json"), ("report", "prices.json"), ("fit", "results.jsonl")],
+    [
+        ("report", "results.jsonl"),
+        ("report", "run.json"),
+        ("report", "prices.json"),
+        ("fit", "results.jsonl"),
+    ],
 )
 def test_a_pipe_in_a_run_keeps_nobody_waiting(command: str, name: str, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("0101", "0101"))
@@ -39,8 +44,12 @@ def test_a_pipe_in_a_run_keeps_nobody_waiting(command: str, name: str, tmp_path:
     assert "is not a regular file" in done.stderr
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: Path(path).symlink_to("/dev/zero")], ids=["pipe", "device"])
-def test_a_price_table_that_is_no_file_is_refused_before_the_run(make: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "make", [os.mkfifo, lambda path: Path(path).symlink_to("/dev/zero")], ids=["pipe", "device"]
+)
+def test_a_price_table_that_is_no_file_is_refused_before_the_run(
+    make: object, tmp_path: Path
+) -> None:
     assert callable(make)
     (tmp_path / "posts.csv").write_text("id,text\na,hello\n")
     make(tmp_path / "prices.toml")
@@ -51,7 +60,9 @@ def test_a_price_table_that_is_no_file_is_refused_before_the_run(make: object, t
         with nobody_waits(tmp_path) as waited_at:
             done = run(*command, "--prices", "prices.toml")
         assert not waited_at
-        assert (done.exit_code, "prices.toml: is not a regular file" in done.stderr) == (2, True), done.output
+        assert (done.exit_code, "prices.toml: is not a regular file" in done.stderr) == (2, True), (
+            done.output
+        )
 
 
 def test_a_device_that_is_named_for_output_stays_one(tmp_path: Path) -> None:
@@ -66,7 +77,11 @@ def test_a_device_that_is_named_for_output_stays_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("digits", [400, 5000])
 def test_a_number_of_many_digits_is_told_with_its_line(digits: int, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("01", "01"))
-    held = (folder / "results.jsonl").read_text("utf-8").replace('"label": 1', f'"label": {"9" * digits}')
+    held = (
+        (folder / "results.jsonl")
+        .read_text("utf-8")
+        .replace('"label": 1', f'"label": {"9" * digits}')
+    )
     (folder / "results.jsonl").write_text(held, "utf-8")
     done = run("report", str(folder), "--tables")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
@@ -107,7 +122,9 @@ ROW = (b'"outcome": "verdict"', b'"outcome"\x01 "verdict"')
     ],
     ids=lambda given: given[0] if isinstance(given, list) else "",
 )
-def test_a_damaged_database_is_told_in_one_line(command: list[str], spot: tuple[bytes, bytes], kept: Path) -> None:
+def test_a_damaged_database_is_told_in_one_line(
+    command: list[str], spot: tuple[bytes, bytes], kept: Path
+) -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
     database = Path(shutil.copy(kept, folder))
@@ -122,7 +139,9 @@ def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(how:
     """The damage is there when the last answer comes, so that the verdict can't be written down."""
     database = Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite"
 
-    said = court_script(explicit=True, judge={"category": "Religious", "explanation": "words", "confidence": 0.4})
+    said = court_script(
+        explicit=True, judge={"category": "Religious", "explanation": "words", "confidence": 0.4}
+    )
 
     def script(request: Request) -> Reply | Fault:
         if part(request) == "judge":
@@ -132,7 +151,9 @@ def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(how:
     def damage_it() -> None:
         with sqlite3.connect(database) as held:
             held.execute("PRAGMA writable_schema=ON")
-            held.execute("UPDATE sqlite_master SET sql = CAST(x'ff00fe' AS TEXT) WHERE name = 'cases'")
+            held.execute(
+                "UPDATE sqlite_master SET sql = CAST(x'ff00fe' AS TEXT) WHERE name = 'cases'"
+            )
             held.execute("PRAGMA schema_version=7")
         held.close()
 

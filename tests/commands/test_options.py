@@ -59,7 +59,11 @@ def settings_of(*arguments: str) -> dict[str, Any]:
     if isinstance(done.exception, BadInput):
         raise done.exception
     usual = context_from({}).model_dump()
-    return {name: value for name, value in context_from(given).model_dump().items() if value != usual[name]}
+    return {
+        name: value
+        for name, value in context_from(given).model_dump().items()
+        if value != usual[name]
+    }
 
 
 def test_every_setting_is_known_here() -> None:
@@ -79,7 +83,9 @@ def test_an_option_of_its_own_sets_the_same(name: str) -> None:
     value = VALUES[name]
     given = [option] if name in OPTIONS and OPTIONS[name] is None else [option, value]
     seat = name in ("seats", "temperatures")
-    assert settings_of(*given) == settings_of("--set", f"{name}.{value}" if seat else f"{name}={value}")
+    assert settings_of(*given) == settings_of(
+        "--set", f"{name}.{value}" if seat else f"{name}={value}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +97,10 @@ def test_an_option_of_its_own_sets_the_same(name: str) -> None:
         ("model=openai:a = b", {"model": "openai:a = b"}),
         ("seats.view:deep=openai:a", {"seats": {"view:deep": "openai:a"}}),
         ('seats={"judge": "openai:a"}', {"seats": {"judge": "openai:a"}}),
-        ('temperatures={judge = 0, "view:deep" = 1}', {"temperatures": {"judge": 0, "view:deep": 1}}),
+        (
+            'temperatures={judge = 0, "view:deep" = 1}',
+            {"temperatures": {"judge": 0, "view:deep": 1}},
+        ),
         ('perspectives=["a", "b,c"]', {"perspectives": ["a", "b,c"]}),
         ("perspectives= a, b", {"perspectives": ["a", "b"]}),
         ("web=true", {"web": True}),
@@ -106,7 +115,15 @@ def test_a_value_is_read_as_it_is_meant(given: str, comes_to: dict[str, Any]) ->
 
 
 def test_set_is_heeded() -> None:
-    done = run("judge", "Immigrants: the weeds in our garden.", "--json", "--set", "rounds=1", "--set", "max_text=50")
+    done = run(
+        "judge",
+        "Immigrants: the weeds in our garden.",
+        "--json",
+        "--set",
+        "rounds=1",
+        "--set",
+        "max_text=50",
+    )
     record = json.loads(done.stdout)
     assert record["rounds"] == 1
     assert "over the 3 that are taken" in run("judge", "hello", "--set", "max_text=3").stderr
@@ -120,22 +137,37 @@ def test_set_is_heeded() -> None:
         (["--set", "rounds=0"], "rounds: 0: Input should be greater than or equal to 1"),
         (["--set", "rounds=many"], "rounds: 'many': Input should be a valid integer"),
         (["--set", "windw_tokens=7"], "windw_tokens: no such setting; did you mean window_tokens"),
-        (["--set", "window-tokens=7"], "window-tokens: no such setting; did you mean window_tokens"),
+        (
+            ["--set", "window-tokens=7"],
+            "window-tokens: no such setting; did you mean window_tokens",
+        ),
         (["--set", "samples=7"], "samples: is called draws now"),
         (["--set", "seats.bailiff=rehearsal"], "there is no seat 'bailiff'"),
         (["--set", "rounds.judge=7"], "rounds.judge: no such setting; did you mean rounds"),
         (["--set", "rounds"], "set: 'rounds': give it as NAME=VALUE"),
         (["--set", "=3"], "set: '=3': give it as NAME=VALUE"),
         (["--set", "hits=2", "--set", "hits=3"], "set: 'hits=3': hits is set twice; set it once"),
-        (["--set", "seats.judge=rehearsal", "--set", "seats.judge=rehearsal"], "seats is set twice; set it once"),
+        (
+            ["--set", "seats.judge=rehearsal", "--set", "seats.judge=rehearsal"],
+            "seats is set twice; set it once",
+        ),
         (["--set", "seats=x", "--set", "seats.judge=rehearsal"], "seats is set twice; set it once"),
-        (["--set", "rounds=2", "--rounds", "2"], "rounds: is given by --rounds and by --set; give it once"),
-        (["--set", "seats.judge=rehearsal", "--seat", "triage=rehearsal"], "seats: is given by --seat and by --set"),
+        (
+            ["--set", "rounds=2", "--rounds", "2"],
+            "rounds: is given by --rounds and by --set; give it once",
+        ),
+        (
+            ["--set", "seats.judge=rehearsal", "--seat", "triage=rehearsal"],
+            "seats: is given by --seat and by --set",
+        ),
         (
             ["--set", "threshold_file=a", "--threshold", "b"],
             "threshold_file: is given by --threshold FILE and by --set",
         ),
-        (["--set", "trace=true", "--trace"], "trace: is given by --trace and by --set; give it once"),
+        (
+            ["--set", "trace=true", "--trace"],
+            "trace: is given by --trace and by --set; give it once",
+        ),
     ],
 )
 def test_a_wrong_assignment_is_one_line(arguments: list[str], says: str) -> None:
@@ -160,7 +192,9 @@ def test_a_wrong_assignment_is_one_line(arguments: list[str], says: str) -> None
         ("--jsn", "did you mean --json?"),
     ],
 )
-def test_an_option_that_is_none_names_the_one_that_is_meant(command: list[str], option: str, says: str) -> None:
+def test_an_option_that_is_none_names_the_one_that_is_meant(
+    command: list[str], option: str, says: str
+) -> None:
     done = run(*command, option, "1")
     assert done.exit_code == 2
     assert f"No such option: {option}; {says}" in done.stderr
@@ -183,7 +217,9 @@ def test_help_lists_the_options_of_settings_in_a_section(command: str) -> None:
     positions = [text.index(f"\n{title}:\n") for title in ("Options", SETTINGS_SECTION)]
     assert positions == sorted(positions)
     for name in OPTIONS:  # `eval` takes in no decisions of people, and looks the web up by --set
-        assert (f"  {flag_of_setting(name)} " in text) != (command == "eval" and name in ("review", "web"))
+        assert (f"  {flag_of_setting(name)} " in text) != (
+            command == "eval" and name in ("review", "web")
+        )
 
 
 @pytest.mark.parametrize("words", REMOVED_COMMANDS)
@@ -205,7 +241,11 @@ def test_no_command_has_more_than_40_options_and_help_cuts_nothing() -> None:
     assert len(commands) <= 60
     assert len({words.split()[0] for words in commands}) <= 26
     for words, command in commands.items():
-        options = [each for each in command.get_params(typer.Context(command)) if each.param_type_name == "option"]
+        options = [
+            each
+            for each in command.get_params(typer.Context(command))
+            if each.param_type_name == "option"
+        ]
         assert len(options) <= 40 + 1, words  # and --help
     text = run("--help", COLUMNS="80").stdout.split("\n", 1)[1]
     assert "..." not in text
@@ -230,14 +270,26 @@ def page() -> str:
     ]
     schema = Context.model_json_schema()["properties"]
     for title, section in SECTIONS.items():
-        parts += [f"## {title}\n", "| Setting | What it does | Values | Option |", "|---|---|---|---|"]
+        parts += [
+            f"## {title}\n",
+            "| Setting | What it does | Values | Option |",
+            "|---|---|---|---|",
+        ]
         for name in section:
-            option = "`--set`" if flag_of_setting(name).startswith("--set") else f"`{flag_of_setting(name)}`"
+            option = (
+                "`--set`"
+                if flag_of_setting(name).startswith("--set")
+                else f"`{flag_of_setting(name)}`"
+            )
             option = option if "--" in option else flag_of_setting(name)  # in Studio alone
-            parts.append(f"| `{name}` | {describe_setting(name)} | {_values(schema[name])} | {option} |")
+            parts.append(
+                f"| `{name}` | {describe_setting(name)} | {_values(schema[name])} | {option} |"
+            )
         parts.append("")
     renamed = ", ".join(f"`{old}` (`{new}`)" for old, new in RENAMED.items())
-    return "\n".join([*parts, f"Called otherwise before, and refused with the new name: {renamed}.", ""])
+    return "\n".join(
+        [*parts, f"Called otherwise before, and refused with the new name: {renamed}.", ""]
+    )
 
 
 def _values(schema: dict[str, Any]) -> str:
@@ -253,7 +305,9 @@ def _values(schema: dict[str, Any]) -> str:
         bounds = f"{_number(kind['minimum'])}–{_number(kind['maximum'])}"
     else:
         words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to"}
-        bounds = " ".join(f"{word} {_number(kind[bound])}" for bound, word in words.items() if bound in kind)
+        bounds = " ".join(
+            f"{word} {_number(kind[bound])}" for bound, word in words.items() if bound in kind
+        )
     return f"{types[kind['type']]} {bounds}".rstrip()
 
 
@@ -269,5 +323,9 @@ def test_the_page_of_settings_is_the_model() -> None:
 
 
 def test_old_names_are_nowhere_in_the_docs() -> None:
-    told = "\n".join(path.read_text("utf-8") for path in Path(PROJECT / "docs").glob("*.md") if path != PAGE)
-    assert not [old for old in ("--judge-samples", "--sample-temperature", "`judge_samples`") if old in told]
+    told = "\n".join(
+        path.read_text("utf-8") for path in Path(PROJECT / "docs").glob("*.md") if path != PAGE
+    )
+    assert not [
+        old for old in ("--judge-samples", "--sample-temperature", "`judge_samples`") if old in told
+    ]

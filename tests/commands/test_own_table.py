@@ -67,14 +67,22 @@ def judged(request: Request) -> Reply:
 def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
     with scripted(judged):
-        done = called("experiment", "run", str(EXAMPLE), "--model", "openai:m", "--out", "runs", "--yes")
+        done = called(
+            "experiment", "run", str(EXAMPLE), "--model", "openai:m", "--out", "runs", "--yes"
+        )
     assert done.exit_code == 0, done.output
     found = cells()
     assert found["One call", "Acc"]["measured"] == "91.7"
-    assert found["Court", "Acc"]["measured"] == found["Court with a glossary", "Acc"]["measured"] == "100.0"
+    assert (
+        found["Court", "Acc"]["measured"]
+        == found["Court with a glossary", "Acc"]["measured"]
+        == "100.0"
+    )
     said = called("experiment", "show", "runs", "--to", "markdown")
     assert said.stdout.strip() == Path("runs/table.md").read_text("utf-8").strip()
-    line = next(line for line in said.stdout.splitlines() if line.startswith("| forum") and "court" in line)
+    line = next(
+        line for line in said.stdout.splitlines() if line.startswith("| forum") and "court" in line
+    )
     assert [cell.strip() for cell in line.split("|")][3:9] == [
         "one-call",
         "court",
@@ -86,10 +94,14 @@ def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> Non
     # Partly finished: of a run that isn't there the cells are gaps, and nothing is tested.
     for each in Path("runs/my_table_court_forum_openai-m").iterdir():
         each.unlink()
-    assert called("experiment", "show", "runs", "--to", "csv", "--output", "mine.csv").exit_code == 0
+    assert (
+        called("experiment", "show", "runs", "--to", "csv", "--output", "mine.csv").exit_code == 0
+    )
     with Path("mine.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["gap"] for row in rows if row["condition"] == "court"] == ["not run: my_table_court_forum_openai-m"] * 3
+    assert [row["gap"] for row in rows if row["condition"] == "court"] == [
+        "not run: my_table_court_forum_openai-m"
+    ] * 3
     assert [(row["row"], row["n"]) for row in rows if row["kind"] == "paired test"] == [
         ("glossary less one-call", "12")
     ]
@@ -97,12 +109,22 @@ def test_the_example_is_run_and_exported(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.long
 def test_a_grid_of_settings_shares_answered_calls() -> None:
-    command = ("experiment", "run", str(PROJECT / "examples" / "my_grid.toml"), "--model", "openai:m", "--out", "runs")
+    command = (
+        "experiment",
+        "run",
+        str(PROJECT / "examples" / "my_grid.toml"),
+        "--model",
+        "openai:m",
+        "--out",
+        "runs",
+    )
     with scripted(judged) as server:
         done = called(*command, "--yes", "--json")
         assert done.exit_code == 0, done.output
         asked = len(server.requests)
-        heats = Counter(request.temperature for request in server.requests if part(request) == "judge")
+        heats = Counter(
+            request.temperature for request in server.requests if part(request) == "judge"
+        )
         assert called(*command, "--yes").exit_code == 0
         assert len(server.requests) == asked, "the same command asks nothing again"
     runs = json.loads(done.stdout)["runs"]
@@ -110,7 +132,10 @@ def test_a_grid_of_settings_shares_answered_calls() -> None:
     assert sum(run["calls"] for run in runs) == asked
     assert runs[1]["calls"] < runs[0]["calls"], "the second judge pays for no debate"
     assert {0.2, 0.9} == set(heats)
-    assert {column for row, column in cells() if row == "2"} >= {"Judge at 0.2 Acc", "Judge at 0.9 F1"}
+    assert {column for row, column in cells() if row == "2"} >= {
+        "Judge at 0.2 Acc",
+        "Judge at 0.9 F1",
+    }
 
 
 @pytest.mark.long
@@ -122,7 +147,15 @@ def test_ten_judges_over_one_aux_model_pay_for_one_debate() -> None:
     models = [word for judge in judges for word in ("--model", judge)]
     with scripted(court_script(explicit=True)) as server:
         done = called(
-            "experiment", "run", own_table(text), *models, "--aux-model", "openai:aux", "--out", "runs", "--yes"
+            "experiment",
+            "run",
+            own_table(text),
+            *models,
+            "--aux-model",
+            "openai:aux",
+            "--out",
+            "runs",
+            "--yes",
         )
         assert done.exit_code == 0, done.output
         asked = Counter(request.model for request in server.requests)
@@ -133,7 +166,11 @@ def test_ten_judges_over_one_aux_model_pay_for_one_debate() -> None:
     ("part", "instead", "says"),
     [
         ('title = "Ours"', "", "experiment: mine/ours.toml: title: is missing"),
-        ('title = "Ours"', "titel = 1", "titel: there is no such field; leave it out, or write it as it is called"),
+        (
+            'title = "Ours"',
+            "titel = 1",
+            "titel: there is no such field; leave it out, or write it as it is called",
+        ),
         ('title = "Ours"', "title = ", "mine/ours.toml: "),
         (
             'graph = "baseline"',
@@ -145,19 +182,43 @@ def test_ten_judges_over_one_aux_model_pay_for_one_debate() -> None:
             'graph = "mine.py:graph"',
             "conditions.one.graph: 'mine/mine.py:graph': there is no file",
         ),
-        ("rounds = 2", "ronds = 2", "conditions.court.settings.ronds: there is no such setting; did you mean rounds?"),
+        (
+            "rounds = 2",
+            "ronds = 2",
+            "conditions.court.settings.ronds: there is no such setting; did you mean rounds?",
+        ),
         ("rounds = 2", "rounds = -2", "conditions.court.settings.rounds: -2: "),
-        ("rounds = 2", "tau = 0.1", "conditions.court.settings.tau: is no setting of arcade; leave it out"),
-        ('dataset = "table"', 'dataset = "tabel"', "datasets.forum.dataset: 'tabel': there is none of that"),
+        (
+            "rounds = 2",
+            "tau = 0.1",
+            "conditions.court.settings.tau: is no setting of arcade; leave it out",
+        ),
+        (
+            'dataset = "table"',
+            'dataset = "tabel"',
+            "datasets.forum.dataset: 'tabel': there is none of that",
+        ),
         ('"posts.csv"', '"post.csv"', "data: mine/post.csv: no such file"),
-        ('measure = "f1"', 'measure = "f2"', "shape.columns.1.measure: 'f2': is no measure; did you mean f1"),
-        ('measure = "f1"', 'measure = "f1:Hrd"', "'f1:Hrd': f1 is not measured of 'Hrd'; give f1 or f1:Easy"),
+        (
+            'measure = "f1"',
+            'measure = "f2"',
+            "shape.columns.1.measure: 'f2': is no measure; did you mean f1",
+        ),
+        (
+            'measure = "f1"',
+            'measure = "f1:Hrd"',
+            "'f1:Hrd': f1 is not measured of 'Hrd'; give f1 or f1:Easy",
+        ),
         (
             'condition = "court"',
             'condition = "curt"',
             "shape.rows.1.condition: 'curt': isn't declared in this file; did",
         ),
-        ("77.0 | 99.9", "77.0", "has 1 figures of a paper, of 2 columns; give one for each, parted by |"),
+        (
+            "77.0 | 99.9",
+            "77.0",
+            "has 1 figures of a paper, of 2 columns; give one for each, parted by |",
+        ),
         ("77.0 | 99.9", "77.0 | x", "shape.rows.0.paper: 'x': is no figure; give a number"),
         (', condition = "court"', "", "shape.rows.1: Court ✓: fills no cell: name a condition"),
     ],
@@ -165,7 +226,14 @@ def test_ten_judges_over_one_aux_model_pay_for_one_debate() -> None:
 def test_a_wrong_file_is_one_line_with_the_way_out(part: str, instead: str, says: str) -> None:
     assert TABLE.count(part) == 1
     with scripted() as server:
-        said = error("experiment", "run", own_table(TABLE.replace(part, instead)), "--model", "openai:m", "--yes")
+        said = error(
+            "experiment",
+            "run",
+            own_table(TABLE.replace(part, instead)),
+            "--model",
+            "openai:m",
+            "--yes",
+        )
         assert not server.requests
     assert says in said
     assert "Traceback" not in said
@@ -198,7 +266,11 @@ def test_a_paired_test_counts_the_posts_that_made_its_difference() -> None:
 
 def _read_lines(dataset: Dataset) -> Iterator[Sample]:
     for row in dataset.rows():
-        yield Sample(id=row.text("text"), text=row.text("text"), gold=binary_label(row.text("label") == "hate", "ours"))
+        yield Sample(
+            id=row.text("text"),
+            text=row.text("text"),
+            gold=binary_label(row.text("label") == "hate", "ours"),
+        )
 
 
 SET = DatasetSpec(
@@ -210,12 +282,20 @@ SET = DatasetSpec(
 def test_a_data_set_of_ones_own_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     """By one's own reader, at another place than the file's, and as many posts as the file says."""
     monkeypatch.setenv("OPENAI_API_KEY", "scripted")
-    mine = own_table(TABLE.replace('dataset = "table"', 'dataset = "tests.commands.test_own_table:SET"\nsamples = 1'))
+    mine = own_table(
+        TABLE.replace(
+            'dataset = "table"', 'dataset = "tests.commands.test_own_table:SET"\nsamples = 1'
+        )
+    )
     Path("other").mkdir()
-    Path("other/posts.csv").write_text("text,label\nWeeds.,hate\nRoses.,not\nTulips.,not\n", "utf-8")
+    Path("other/posts.csv").write_text(
+        "text,label\nWeeds.,hate\nRoses.,not\nTulips.,not\n", "utf-8"
+    )
     for more, posts in (((), 1), (("--data", "other", "--samples", "3"), 3)):
         done = called("experiment", "plan", mine, "--model", "openai:m", "--json", *more)
-        assert [(run["dataset"], run["posts"]) for run in json.loads(done.stdout)["runs"]] == [("forum", posts)] * 2
+        assert [(run["dataset"], run["posts"]) for run in json.loads(done.stdout)["runs"]] == [
+            ("forum", posts)
+        ] * 2
     shown = called("experiment", "show", mine).stdout
     assert "  forum: 1 post\n" in shown
     said = error("experiment", "show", "mine/nothing.toml")
@@ -240,7 +320,10 @@ def table(tmp_path: Path) -> ExperimentTable:
 
 def test_a_difference_is_told_from_noise_only_outside_the_interval(table: ExperimentTable) -> None:
     one, court = table.lines
-    assert [(cell.difference_printed, cell.in_interval) for cell in one.cells] == [("-2.0", True), ("-24.9", False)]
+    assert [(cell.difference_printed, cell.in_interval) for cell in one.cells] == [
+        ("-2.0", True),
+        ("-24.9", False),
+    ]
     assert [cell.difference for cell in court.cells] == [None, None]
     markdown = export_table(table, "markdown")
     assert "-2.0 (in the interval)" in markdown
@@ -248,7 +331,9 @@ def test_a_difference_is_told_from_noise_only_outside_the_interval(table: Experi
     [test] = table.tests
     assert (test.first, test.second, test.n, test.result) == ("one", "court", 40, "differ")
     assert test.difference == pytest.approx(0.25)
-    assert test.p == test.p_holm == pytest.approx(2 * (0.5**10) / 2)  # mid-p of ten pairs that all differ one way
+    assert (
+        test.p == test.p_holm == pytest.approx(2 * (0.5**10) / 2)
+    )  # mid-p of ten pairs that all differ one way
     rows = list(csv.DictReader(export_table(table, "csv").splitlines()))
     assert [(row["kind"], row["condition"], row["paper_in_interval"]) for row in rows[:2]] == [
         ("cell", "one", "True"), ("cell", "one", "False"),
@@ -270,4 +355,6 @@ def test_a_folder_of_no_experiment_is_named(tmp_path: Path) -> None:
     said = error("experiment", "show", str(tmp_path), "--to", "latex")
     assert "has no experiment.json; give the folder (--out) of `tribunal experiment run`" in said
     (tmp_path / "experiment.json").write_text('{"models": []}', "utf-8")
-    assert "give the command that began the experiment again" in error("experiment", "show", str(tmp_path), "--to=csv")
+    assert "give the command that began the experiment again" in error(
+        "experiment", "show", str(tmp_path), "--to=csv"
+    )

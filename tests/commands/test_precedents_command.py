@@ -63,12 +63,27 @@ async def tried(*posts: str) -> list[str]:
 
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         context = context_from({"model": "openai:scripted", "review": True})
-        return [str((await judge_post(post, graph="tribunal", context=context)).thread) for post in posts]
+        return [
+            str((await judge_post(post, graph="tribunal", context=context)).thread)
+            for post in posts
+        ]
 
 
 def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_its_case() -> None:
-    threads = asyncio.run(tried("The weeds of our garden.", "Those people are weeds.", "Weeds in the garden!"))
-    run("review", "decide", threads[0], "--category", "NotHate", "--note", "it speaks of plants", "--reviewer", "kim")
+    threads = asyncio.run(
+        tried("The weeds of our garden.", "Those people are weeds.", "Weeds in the garden!")
+    )
+    run(
+        "review",
+        "decide",
+        threads[0],
+        "--category",
+        "NotHate",
+        "--note",
+        "it speaks of plants",
+        "--reviewer",
+        "kim",
+    )
     run("review", "decide", threads[1], "--accept", "--reviewer", "kim")
     said = run("precedents", "build", "ours")
     assert "ours: 2 cases (1 accepted, 1 changed)" in said
@@ -96,10 +111,16 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     built = found("build", "ours", "--from", str(file))
     assert (built["rows"], built["copies"], built["left_out"]) == (2, 1, 1)
     assert built["sources"] == [{"kind": "file", "name": "last-month.csv", "cases": 4}]
-    assert (built["first"][:10], built["last"][:10], built["policies"]) == ("2026-10-02", "2026-10-04", {"ab" * 8: 2})
+    assert (built["first"][:10], built["last"][:10], built["policies"]) == (
+        "2026-10-02",
+        "2026-10-04",
+        {"ab" * 8: 2},
+    )
     table(file, *rows[1:2])
     assert found("build", "ours", "--from", str(file))["gone"] == 1
-    assert "from: ours was built from the file last-month.csv" in run("precedents", "build", "ours", ends=2)
+    assert "from: ours was built from the file last-month.csv" in run(
+        "precedents", "build", "ours", ends=2
+    )
     assert "holds another store" in run("precedents", "build", "ours", "--from", "database", ends=2)
     assert "give --from database" in run("precedents", "build", "ours", "--from", "docket", ends=2)
     assert found("build", "ours", "--from", "database", "--replace")["rows"] == 0
@@ -110,7 +131,10 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     ("content", "says"),
     [
         ("text\nwords\n", "row 1: has no column 'category'; it has text"),
-        ("text,category,how\nwords,Racist,burnt\n", "row 1: how = 'burnt': is not accepted, changed, appealed"),
+        (
+            "text,category,how\nwords,Racist,burnt\n",
+            "row 1: how = 'burnt': is not accepted, changed, appealed",
+        ),
         ("text,category,hateful\nwords,Racist,perhaps\n", "row 1: hateful = 'perhaps'"),
     ],
 )
@@ -122,7 +146,10 @@ def test_a_file_that_is_none_is_refused_in_a_line(content: str, says: str, tmp_p
 
 def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
     hostile = "\x1b[2J[red]x[/red]\x1b]0;t\x07 \u202eweeds"
-    file = table(tmp_path / "own.csv", row(1, f"They are the weeds {hostile}", hostile, note=hostile, policy=hostile))
+    file = table(
+        tmp_path / "own.csv",
+        row(1, f"They are the weeds {hostile}", hostile, note=hostile, policy=hostile),
+    )
     said = run("precedents", "build", "ours", "--from", str(file))
     for words in (("show", "ours"), ("show", "ours", "--search", POST), ("show",)):
         said += run("precedents", *words)
@@ -135,11 +162,15 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
     [block] = blocks(PROJECT / "docs" / "precedents.md", "sh")
     bin_folder = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(["sh", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    done = subprocess.run(
+        ["sh", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
     assert "Racist; changed, 1 Oct 2026, under a policy not known (case-1, similarity 0.70)" in said
-    assert "NotHate; changed, 2 Oct 2026, under a policy not known (case-2, similarity 0.70)" in said
+    assert (
+        "NotHate; changed, 2 Oct 2026, under a policy not known (case-2, similarity 0.70)" in said
+    )
 
 
 # In an evaluation
@@ -158,24 +189,49 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
         row(5, "Another wording of weeds.", "Of2", post_id="post-2"),
     ]
     run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", *store)))
-    table(tmp_path / "posts.csv", *({"id": id, "text": text, "label": "hate"} for id, text in posts.items()))
+    table(
+        tmp_path / "posts.csv",
+        *({"id": id, "text": text, "label": "hate"} for id, text in posts.items()),
+    )
 
     async def evaluated(out: str, *more: str) -> tuple[Any, ScriptedServer]:
         async with OpenAIServer(court_script(explicit=True)) as server:
-            words = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", out, "--model", "openai:scripted"]
-            done = await asyncio.to_thread(CliRunner().invoke, app, [*words, "--concurrency", "1", *more])
+            words = [
+                "eval",
+                "--dataset",
+                "table",
+                "--data",
+                "posts.csv",
+                "--out",
+                out,
+                "--model",
+                "openai:scripted",
+            ]
+            done = await asyncio.to_thread(
+                CliRunner().invoke, app, [*words, "--concurrency", "1", *more]
+            )
         return done, server
 
-    done, server = asyncio.run(evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9"))
+    done, server = asyncio.run(
+        evaluated("run", "--set", "precedents=ours", "--set", "precedents_k=9")
+    )
     assert done.exit_code == 0, done.output
     shown = {}
     for request in server.requests:
         if part(request) == "judge":
-            own = next(id for id, text in posts.items() if f"\n{text}\n" in request.text.partition("# What is")[0])
+            own = next(
+                id
+                for id, text in posts.items()
+                if f"\n{text}\n" in request.text.partition("# What is")[0]
+            )
             shown[own] = {f"Of{n}" for n in range(1, 4) if f"decided: Of{n}" in request.text}
     assert shown == {"post-1": {"Of2", "Of3"}, "post-2": {"Of1", "Of3"}, "post-3": {"Of1", "Of2"}}
     held = json.loads((tmp_path / "run" / "run.json").read_text())["precedents"]["ours"]
-    assert (held["sha"], held["embedding"], held["cases"]) == (found("show", "ours")["sha"], "tfidf", 4)
+    assert (held["sha"], held["embedding"], held["cases"]) == (
+        found("show", "ours")["sha"],
+        "tfidf",
+        4,
+    )
     line = json.loads((tmp_path / "run" / "results.jsonl").read_text().splitlines()[0])
     assert line["precedents"][0]["id"] == "P1"
     assert "precedents" not in asyncio.run(collect_pins("tribunal", Context(model="rehearsal")))

@@ -31,7 +31,9 @@ def test_every_prompt_is_listed_with_who_is_asked_with_it() -> None:
     for name, part in CATALOGUE.items():
         seats = told.pop(name, set())
         # Two of a kind are told the same by the kind's name.
-        assert part.seat in (seats or {""}) or {seat.partition(":")[0] for seat in seats} == {part.seat}, name
+        assert part.seat in (seats or {""}) or {seat.partition(":")[0] for seat in seats} == {
+            part.seat
+        }, name
         assert part.seat in listed[name]
         assert part.says in listed[name]
     assert told == {}
@@ -69,7 +71,9 @@ def test_its_readme_names_each_file_and_what_it_has_to_put_in(tmp_path: Path) ->
         file = tmp_path / "bare" / name
         file.parent.mkdir(parents=True)
         file.write_text("Nothing is put in.", "utf-8")
-        assert f"leaves out {', '.join(variables)}; put it in" in ran("check", str(tmp_path / "bare"), ends=2)
+        assert f"leaves out {', '.join(variables)}; put it in" in ran(
+            "check", str(tmp_path / "bare"), ends=2
+        )
         shutil.rmtree(tmp_path / "bare")
 
 
@@ -97,7 +101,11 @@ async def test_what_is_changed_in_it_is_what_the_judge_is_told(tmp_path: Path) -
     assert "other than ours: arcade/judge\n" in ran("check", str(folder))
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, prompts=str(folder))
-    told = [number for number in range(len(server.requests)) if "Be brief." in server.requests[number].text]
+    told = [
+        number
+        for number in range(len(server.requests))
+        if "Be brief." in server.requests[number].text
+    ]
     assert told == [len(server.requests) - 1]
     assert record.prompts["name"] == "mine"
 

@@ -38,34 +38,55 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ("--protocol", "arcade-table4/k9"),
             "protocol: arcade-table4 has no condition 'k9' on fhm; it has arcade, arcade-as-code, base",
         ),
-        (("--protocol", "arcade-table5/k4", "--dataset", "fhm"), "arcade-table5 has no condition 'k4' on fhm"),
-        (("--protocol", "arcade-table4", "--graph", "predict"), "graph: predict: arcade-table4 is of arcade, baseline"),
+        (
+            ("--protocol", "arcade-table5/k4", "--dataset", "fhm"),
+            "arcade-table5 has no condition 'k4' on fhm",
+        ),
+        (
+            ("--protocol", "arcade-table4", "--graph", "predict"),
+            "graph: predict: arcade-table4 is of arcade, baseline",
+        ),
         (
             ("--protocol", "arcade-table4/arcade", "--graph", "baseline"),
             "graph: baseline: arcade-table4/arcade is of arcade",
         ),
-        (("--protocol", "arcade-table4", "--dataset", "h-vli"), "dataset: h-vli: arcade-table4 is of fhm"),
+        (
+            ("--protocol", "arcade-table4", "--dataset", "h-vli"),
+            "dataset: h-vli: arcade-table4 is of fhm",
+        ),
         (("--protocol", "arcade-table5"), "dataset: arcade-table5 is of h-vli, fhm; name one"),
-        (("--protocol", "paper", "--dataset", "hatecheck"), "protocol: paper: no paper has one for hatecheck"),
+        (
+            ("--protocol", "paper", "--dataset", "hatecheck"),
+            "protocol: paper: no paper has one for hatecheck",
+        ),
         (
             ("--protocol", "paper"),
             "dataset: name one (a table of your own is `table`), or a protocol",
         ),
         (("--dataset", "fhm", "--paper-models"), "paper_models: is of a protocol; name one"),
-        (("--dataset", "fhm+sbic"), "data: fhm+sbic is several sets; give fhm=FOLDER and sbic=FOLDER"),
+        (
+            ("--dataset", "fhm+sbic"),
+            "data: fhm+sbic is several sets; give fhm=FOLDER and sbic=FOLDER",
+        ),
         (("--dataset", "fhm+fhm"), "dataset: fhm+fhm: names a set twice"),
     ],
 )
-def test_what_contradicts_a_protocol_is_said_with_both(arguments: tuple[str, ...], says: str, sets: Path) -> None:
+def test_what_contradicts_a_protocol_is_said_with_both(
+    arguments: tuple[str, ...], says: str, sets: Path
+) -> None:
     assert says in error("eval", "--data", str(sets / "fhm"), "--out", "run", *arguments)
 
 
 def test_sets_that_can_not_be_pooled(sets: Path) -> None:
     says = error("eval", *data_of("fhm+mmsd", sets), "--out", "run")
     assert "dataset: fhm+mmsd: its sets have different tasks: hate, sarcasm" in says
-    assert "labelled in different schemes" in error("eval", *data_of("fhm+h-vli", sets), "--out", "run")
+    assert "labelled in different schemes" in error(
+        "eval", *data_of("fhm+h-vli", sets), "--out", "run"
+    )
     given = ("--data", f"sbic={sets / 'sbic'}", "--data", str(sets / "ghc"))
-    assert "one set takes one path" in error("eval", "--dataset", "sbic+ghc", *given, "--out", "run")
+    assert "one set takes one path" in error(
+        "eval", "--dataset", "sbic+ghc", *given, "--out", "run"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- over the wire
@@ -77,7 +98,10 @@ async def run(server: ScriptedServer, *arguments: str) -> Result:
 
 
 def results(folder: str = "run") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (Path(folder) / "results.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (Path(folder) / "results.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def choices(request: Request) -> set[str]:
@@ -95,7 +119,13 @@ async def test_arcade_on_hateful_memes_has_two_rounds_and_a_binary_judge(sets: P
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         spoken = Counter(part(request) for request in server.requests)
-        assert spoken == {"gatekeeper": 3, "investigation": 3, "defence": 6, "prosecution": 3, "judge": 3}
+        assert spoken == {
+            "gatekeeper": 3,
+            "investigation": 3,
+            "defence": 6,
+            "prosecution": 3,
+            "judge": 3,
+        }
         assert {frozenset(choices(each)) for each in server.requests if part(each) == "judge"} == {
             frozenset({"NotHate", "Hateful"})
         }
@@ -103,7 +133,12 @@ async def test_arcade_on_hateful_memes_has_two_rounds_and_a_binary_judge(sets: P
     assert "samples is 3, in the paper 500" in done.stderr
     held = json.loads(Path("run/run.json").read_bytes())
     assert (held["settings"]["rounds"], held["settings"]["scheme"], held["n"]) == (2, "binary", 3)
-    assert held["protocol"]["sets"] == {"graph": "arcade", "repeats": 1, "scheme": "binary", "rounds": 2}
+    assert held["protocol"]["sets"] == {
+        "graph": "arcade",
+        "repeats": 1,
+        "scheme": "binary",
+        "rounds": 2,
+    }
 
 
 async def test_figure_3_asks_the_baseline_at_its_temperature_over_the_pool(sets: Path) -> None:
@@ -114,6 +149,9 @@ async def test_figure_3_asks_the_baseline_at_its_temperature_over_the_pool(sets:
         )  # fmt: skip
         assert done.exit_code == 0, done.output
         assert [request.temperature for request in server.requests] == [1.5] * 8
-    drawn = Counter((line["dataset"], line["gold"]["label"]) for line in (line["fields"] | line for line in results()))
+    drawn = Counter(
+        (line["dataset"], line["gold"]["label"])
+        for line in (line["fields"] | line for line in results())
+    )
     assert drawn == dict.fromkeys([("sbic", 0), ("sbic", 1), ("ghc", 0), ("ghc", 1)], 2)
     assert {line["post_id"].partition(":")[0] for line in results()} == {"sbic", "ghc"}

@@ -29,7 +29,9 @@ POST = "Good morning, everybody."
 BY_VALUE = {"mode", "seats", "temperatures"}
 UNHEEDED = {
     name: [
-        each for each, words in SETTINGS.items() if words.graphs and name not in words.graphs and each not in BY_VALUE
+        each
+        for each, words in SETTINGS.items()
+        if words.graphs and name not in words.graphs and each not in BY_VALUE
     ]
     for name in GRAPHS
 }
@@ -84,14 +86,21 @@ def given(name: str, value: Any, *others: dict[str, Any]) -> dict[str, Any]:
 
 # By the command, some in CI; in Python below, all.
 @pytest.mark.parametrize(
-    "name", [name if name in ("tribunal", "predict") else pytest.param(name, marks=pytest.mark.slow) for name in GRAPHS]
+    "name",
+    [
+        name if name in ("tribunal", "predict") else pytest.param(name, marks=pytest.mark.slow)
+        for name in GRAPHS
+    ],
 )
 def test_the_command_refuses_what_a_graph_would_overlook(name: str) -> None:
     for each in UNHEEDED[name]:
         done = run("judge", POST, "--graph", name, "--set", f"{each}={VALUES[each]}")
         assert (done.exit_code, done.stdout) == (2, ""), each
         assert f"tribunal: error: {each}: " in done.stderr
-        assert all(heeding in done.stderr for heeding in (*SETTINGS[each].graphs, f"{name} has no use for it"))
+        assert all(
+            heeding in done.stderr
+            for heeding in (*SETTINGS[each].graphs, f"{name} has no use for it")
+        )
 
 
 @pytest.mark.parametrize("name", first_then_long(GRAPHS, shown=2))
@@ -126,7 +135,10 @@ def test_a_seat_of_another_graph_is_refused(name: str) -> None:
         for options in (["--seat", f"{seat}=rehearsal"], ["--set", f"temperatures.{seat}=0.5"]):
             done = run("judge", POST, "--graph", name, *options)
             assert done.exit_code == 2
-            assert f".{seat}: nobody of that name sits in {name}; it is a seat of the graph" in done.stderr
+            assert (
+                f".{seat}: nobody of that name sits in {name}; it is a seat of the graph"
+                in done.stderr
+            )
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -138,14 +150,25 @@ async def test_the_seats_of_a_graph_are_those_that_are_asked(name: str) -> None:
         for text in (POST, "Immigrants: the weeds in our garden."):
             settings: dict[str, Any] = {
                 "mode": mode,
-                **({"search": "none"} if name == "antihate" and mode in ("full", "no-details") else {}),
+                **(
+                    {"search": "none"}
+                    if name == "antihate" and mode in ("full", "no-details")
+                    else {}
+                ),
             }
             record = await tribunal.ajudge(text, graph=name, **settings)
             asked |= {call.seat.partition(":")[0] for call in record.calls}
     if name == "tribunal":
-        both: dict[str, Any] = {"triage": "rehearsal", "perspectives": ["example-harm"], "web": True, "search": "none"}
+        both: dict[str, Any] = {
+            "triage": "rehearsal",
+            "perspectives": ["example-harm"],
+            "web": True,
+            "search": "none",
+        }
         for text in (POST, "Immigrants are vermin."):
-            asked |= {call.seat.partition(":")[0] for call in (await tribunal.ajudge(text, **both)).calls}
+            asked |= {
+                call.seat.partition(":")[0] for call in (await tribunal.ajudge(text, **both)).calls
+            }
     assert asked == {*seats_in(name)}
 
 
@@ -156,17 +179,29 @@ def idle_settings(name: str, reason: str) -> dict[str, str]:
     for mode in ("full", "no-details", "examples-only"):
         values = {"mode": mode, **besides, **CASES[reason][0]}
         kind = GRAPH_SETTINGS[name]
-        own = kind.model_construct(**{key: value for key, value in values.items() if key in kind.model_fields})
+        own = kind.model_construct(
+            **{key: value for key, value in values.items() if key in kind.model_fields}
+        )
         rules = [(names, why) for names, why in own.idle_settings() if why.startswith(reason)]
         found |= {each: why for names, why in rules for each in names}
     return found
 
 
 def test_every_rule_is_tried() -> None:
-    held = {(reason, name, why) for reason in CASES for name in GRAPHS for why in idle_settings(name, reason).values()}
+    held = {
+        (reason, name, why)
+        for reason in CASES
+        for name in GRAPHS
+        for why in idle_settings(name, reason).values()
+    }
     assert {reason for reason, _, _ in held} == {*CASES}
-    sources = [inspect.getsource(module) for module in (tribunal.settings.graph_settings, tribunal.settings.mixins)]
-    rules = sum(isinstance(node, ast.Yield) for source in sources for node in ast.walk(ast.parse(source)))
+    sources = [
+        inspect.getsource(module)
+        for module in (tribunal.settings.graph_settings, tribunal.settings.mixins)
+    ]
+    rules = sum(
+        isinstance(node, ast.Yield) for source in sources for node in ast.walk(ast.parse(source))
+    )
     of_modes = 2  # the mode is idle without the web, and without a panel, for the same reason as what it goes with
     assert rules == len({why for _, _, why in held}) + of_modes, "a rule has no case"
 
@@ -182,18 +217,26 @@ def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None
                 refused, taken = {"mode": mode}, {"mode": mode, **with_it}
             else:
                 value = value_of(each)
-                refused, taken = (given(each, value, besides, case) for case in (without_it, with_it))
+                refused, taken = (
+                    given(each, value, besides, case) for case in (without_it, with_it)
+                )
             if each == "search" and reason == "nothing is looked up":
                 refused["search"] = "none"
             found = dict(GRAPH_SETTINGS[name].find_unused(context_from(refused)))
             assert why in found[each], (name, each, found)
-            assert why not in dict(GRAPH_SETTINGS[name].find_unused(context_from(taken))).get(each, ""), (name, each)
+            assert why not in dict(GRAPH_SETTINGS[name].find_unused(context_from(taken))).get(
+                each, ""
+            ), (name, each)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_all_defaults_at_once_are_taken_as_studio_sends_them(name: str) -> None:
-    context = Context.model_validate({**Context().model_dump(), **({"search": "none"} if name == "antihate" else {})})
-    assert (await graph(name).ainvoke({"text": POST}, context=context))["outcome"]["outcome"] == "verdict"
+    context = Context.model_validate(
+        {**Context().model_dump(), **({"search": "none"} if name == "antihate" else {})}
+    )
+    assert (await graph(name).ainvoke({"text": POST}, context=context))["outcome"][
+        "outcome"
+    ] == "verdict"
 
 
 def test_a_run_is_refused_before_its_folder_is_made(tmp_path: Path) -> None:
@@ -203,13 +246,16 @@ def test_a_run_is_refused_before_its_folder_is_made(tmp_path: Path) -> None:
         ["batch", "posts.csv", "--out", "run.jsonl", "--graph", "arcade"],
     ):
         done = run(*command, "--set", "tau=0.5")
-        assert (done.exit_code, "tau: 0.5: is a setting of the graph mv_debate" in done.stderr) == (2, True), (
-            done.stderr
-        )
+        assert (done.exit_code, "tau: 0.5: is a setting of the graph mv_debate" in done.stderr) == (
+            2,
+            True,
+        ), done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["posts.csv"]
 
 
-def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_without_effect() -> None:
+def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_without_effect() -> (
+    None
+):
     asked = RunRequest(dataset="kold", graph="predict", settings={"mode": "base"})
     followed = follow_protocol("predict-table6/four", asked)
     assert followed.settings["mode"] == "base"

@@ -29,7 +29,9 @@ def words(shown: str) -> str:
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_every_graph_s_record_and_outcome_say_so_and_state_no_confidence(name: str) -> None:
     for text in (POST, "Immigrants are vermin and should be deported."):
-        state = await graph(name).ainvoke({"text": text}, context=tribunal.Context(**SEARCH.get(name, {})))
+        state = await graph(name).ainvoke(
+            {"text": text}, context=tribunal.Context(**SEARCH.get(name, {}))
+        )
         assert state["outcome"]["rehearsed"] is True
         assert state["outcome"]["confidence"] is None
         assert any("the rehearsal model took part" in warning for warning in state["warnings"])
@@ -45,8 +47,12 @@ async def test_every_graph_s_record_and_outcome_say_so_and_state_no_confidence(n
         ("baseline", {"task": "sarcasm"}), ("mv_debate", {"task": "misinformation"}),
     ],
 )  # fmt: skip
-async def test_it_states_no_confidence_where_one_is_asked_for(name: str, settings: dict[str, Any]) -> None:
-    record = await tribunal.ajudge("Immigrants are vermin and should be deported.", graph=name, **settings)
+async def test_it_states_no_confidence_where_one_is_asked_for(
+    name: str, settings: dict[str, Any]
+) -> None:
+    record = await tribunal.ajudge(
+        "Immigrants are vermin and should be deported.", graph=name, **settings
+    )
     assert record.confidence is None
     assert all(vote.confidence is None for vote in record.votes)
     assert record.uncertain is (name in ("tribunal", "arcade"))
@@ -57,7 +63,10 @@ async def test_it_states_no_confidence_where_one_is_asked_for(name: str, setting
 async def test_a_real_model_s_dismissal_stays_the_paper_s() -> None:
     async with ScriptedServer(court_script(implicit=False)) as server:
         record = await decide(server)
-        assert (record.rehearsed, record.explanation.startswith("Summary dismissal")) == (False, True)
+        assert (record.rehearsed, record.explanation.startswith("Summary dismissal")) == (
+            False,
+            True,
+        )
 
 
 async def test_a_seat_of_its_own_and_a_fallback_say_so() -> None:
@@ -70,7 +79,10 @@ async def test_a_seat_of_its_own_and_a_fallback_say_so() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=Fault(401, "no"))) as server:
         fallen = await decide(server, model="openai:scripted,rehearsal", threshold=0.5)
     assert (fallen.rehearsed, fallen.confidence, fallen.uncertain) == (True, None, True)
-    assert any("rehearsal:court answered in place of openai:scripted" in warning for warning in fallen.warnings)
+    assert any(
+        "rehearsal:court answered in place of openai:scripted" in warning
+        for warning in fallen.warnings
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,9 @@ async def test_a_seat_of_its_own_and_a_fallback_say_so() -> None:
 )  # fmt: skip
 async def test_it_takes_no_first_look_where_a_real_model_sits(settings: dict[str, Any]) -> None:
     async with ScriptedServer(court_script()) as server:
-        with pytest.raises(BadInput, match=r"triage: .* can't take the first look where a real model sits"):
+        with pytest.raises(
+            BadInput, match=r"triage: .* can't take the first look where a real model sits"
+        ):
             await decide(server, graph="tribunal", **settings)
         assert server.requests == []
 
@@ -92,7 +106,10 @@ async def test_it_takes_no_first_look_where_a_real_model_sits(settings: dict[str
 def test_by_its_place_it_is_known_by_its_name() -> None:
     done = run("judge", POST, "--model", "tribunal.nodes.rehearsal:PROVIDER:court", "--json")
     record = json.loads(done.stdout)
-    assert (record["rehearsed"], {call["model"] for call in record["calls"]}) == (True, {"rehearsal:court"})
+    assert (record["rehearsed"], {call["model"] for call in record["calls"]}) == (
+        True,
+        {"rehearsal:court"},
+    )
 
 
 def test_judge_says_so() -> None:
@@ -120,7 +137,10 @@ def test_batch_says_so_in_a_column_and_on_standard_error(tmp_path: Path) -> None
         again = run("batch", "posts.csv", "--out", name, "--graph", "baseline", "--json")
         for done in (first, again):
             assert done.exit_code == 0, done.stderr
-            assert "4 of 4 results are no moderation and no measure: the rehearsal model took part" in done.stderr
+            assert (
+                "4 of 4 results are no moderation and no measure: the rehearsal model took part"
+                in done.stderr
+            )
         assert "4 by the rehearsal's rules" in first.stdout
         assert json.loads(again.stdout)["rehearsed"] == 4
     with (tmp_path / "out.csv").open(newline="") as file:
@@ -158,7 +178,9 @@ def test_a_run_its_measures_its_report_and_a_fit_say_so(tmp_path: Path) -> None:
 
 def test_a_comparison_says_so(tmp_path: Path) -> None:
     a_table(tmp_path)
-    (tmp_path / "setups.toml").write_text('[entries.one]\ngraph = "baseline"\n[entries.two]\ngraph = "arcade"\n')
+    (tmp_path / "setups.toml").write_text(
+        '[entries.one]\ngraph = "baseline"\n[entries.two]\ngraph = "arcade"\n'
+    )
     command = ("compare", "setups.toml", "--on", "posts.csv", "--out", "runs")
     done = run(*command)
     assert "8 of 8 results are no moderation and no measure" in done.stderr
@@ -173,7 +195,9 @@ def test_review_says_so_in_the_list_and_the_case() -> None:
     listed = run("review", "list")
     assert "no confidence is stated" in listed.stdout
     assert "(by the rehearsal's rules)" in listed.stdout
-    assert json.loads(run("review", "list", "--json").stdout)[0]["court"].endswith("(by the rehearsal's rules)")
+    assert json.loads(run("review", "list", "--json").stdout)[0]["court"].endswith(
+        "(by the rehearsal's rules)"
+    )
     shown = words(run("review", "show", thread).stdout)
     assert "Demo rules only" in shown
     assert json.loads(run("review", "show", thread, "--json").stdout)["rehearsed"] is True
@@ -189,7 +213,19 @@ async def test_a_replay_of_its_research_says_so_under_another_model(tmp_path: Pa
 
 
 def test_evidence_says_so() -> None:
-    assert run("judge", POST, "--graph", "antihate", "--set", "search=none", "--set", "archive=a.sqlite").exit_code == 0
+    assert (
+        run(
+            "judge",
+            POST,
+            "--graph",
+            "antihate",
+            "--set",
+            "search=none",
+            "--set",
+            "archive=a.sqlite",
+        ).exit_code
+        == 0
+    )
     shown = run("evidence", "latest", "--archive", "a.sqlite").stdout
     assert "the rehearsal model took part" in shown
     assert "Verdict: NON-HATE by the rehearsal's rules" in shown

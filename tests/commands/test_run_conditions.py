@@ -72,7 +72,10 @@ def draw_images(tmp_path: Path, number: int) -> None:
 
 
 def lines(tmp_path: Path, out: str = "run") -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (tmp_path / out / "results.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (tmp_path / out / "results.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def locked_after(number: int) -> tuple[Callable[[Request], Reply | Fault], dict[str, bool]]:
@@ -80,7 +83,11 @@ def locked_after(number: int) -> tuple[Callable[[Request], Reply | Fault], dict[
     lock = {"on": True}
 
     def script(request: Request) -> Reply | Fault:
-        return Fault(status=401, message="no such key") if lock["on"] and request.index >= number else ANSWER
+        return (
+            Fault(status=401, message="no such key")
+            if lock["on"] and request.index >= number
+            else ANSWER
+        )
 
     return script, lock
 
@@ -89,7 +96,9 @@ def index_of(tmp_path: Path, *texts: str) -> None:
     rows = "".join(f"{text},{place % 2}\n" for place, text in enumerate(texts))
     (tmp_path / "texts.csv").write_text(f"text,label\n{rows}")
     (tmp_path / "mine.toml").write_text(PERSPECTIVE)
-    built = command("perspectives", "build", str(tmp_path / "mine.toml"), "--data", str(tmp_path), "--replace")
+    built = command(
+        "perspectives", "build", str(tmp_path / "mine.toml"), "--data", str(tmp_path), "--replace"
+    )
     assert built.exit_code == 0, built.output
 
 
@@ -99,7 +108,9 @@ OLD, NEW = (
 )
 
 
-async def test_a_run_reads_the_index_it_began_with_and_goes_on_with_no_other(tmp_path: Path) -> None:
+async def test_a_run_reads_the_index_it_began_with_and_goes_on_with_no_other(
+    tmp_path: Path,
+) -> None:
     index_of(tmp_path, *OLD)
     player, rebuilt = Player(), {"yes": False}
 
@@ -107,15 +118,31 @@ async def test_a_run_reads_the_index_it_began_with_and_goes_on_with_no_other(tmp
         if "criterion" in request.text and not rebuilt["yes"]:
             rebuilt["yes"] = True
             index_of(tmp_path, *NEW)  # in the middle of the run
-        return Fault(status=401, message="no such key") if "word-3." in request.text else player(request)
+        return (
+            Fault(status=401, message="no such key")
+            if "word-3." in request.text
+            else player(request)
+        )
 
     wanted = evaluation(
-        tmp_path, 5, "--graph", "predict", "--perspectives", "mine", "--set", "mode=single", "--in-order"
+        tmp_path,
+        5,
+        "--graph",
+        "predict",
+        "--perspectives",
+        "mine",
+        "--set",
+        "mode=single",
+        "--in-order",
     )
     async with ScriptedServer(script) as server:
         stopped = await run(server, *wanted)
         assert (stopped.exit_code, len(lines(tmp_path))) == (1, 3), stopped.output
-        shown = [example["text"] for line in lines(tmp_path) for example in line["opinions"][0]["examples"]]
+        shown = [
+            example["text"]
+            for line in lines(tmp_path)
+            for example in line["opinions"][0]["examples"]
+        ]
         assert len(shown) == 9
         assert set(shown) <= set(OLD)
         pinned = json.loads((tmp_path / "run" / "run.json").read_bytes())["perspectives"]["mine"]
@@ -134,7 +161,9 @@ async def test_a_run_reads_the_index_it_began_with_and_goes_on_with_no_other(tmp
     assert "perspective mine" not in again.stderr
 
 
-async def test_the_runs_of_a_comparison_share_one_index_and_go_on_with_no_other(tmp_path: Path) -> None:
+async def test_the_runs_of_a_comparison_share_one_index_and_go_on_with_no_other(
+    tmp_path: Path,
+) -> None:
     index_of(tmp_path, *OLD)
     evaluation(tmp_path, 2)
     (tmp_path / "setups.toml").write_text(
@@ -165,9 +194,13 @@ async def test_the_runs_of_a_comparison_share_one_index_and_go_on_with_no_other(
     assert (refused.exit_code, "perspective mine: then" in refused.stderr) == (2, True)
 
 
-async def test_another_server_is_refused_and_no_secret_of_an_address_is_kept(tmp_path: Path) -> None:
+async def test_another_server_is_refused_and_no_secret_of_an_address_is_kept(
+    tmp_path: Path,
+) -> None:
     wanted = evaluation(tmp_path, 4, "--graph", "baseline")
-    script, lock = locked_after(6)  # four answers by the address with a query, two of the run that is cut off
+    script, lock = locked_after(
+        6
+    )  # four answers by the address with a query, two of the run that is cut off
     async with ScriptedServer(script) as server, ScriptedServer(lambda request: ANSWER) as other:
         where = server.url.removeprefix("http://")
         os.environ["OPENAI_BASE_URL"] = f"http://somebody:secret@{where}/v1/?token=hidden"
@@ -185,11 +218,16 @@ async def test_another_server_is_refused_and_no_secret_of_an_address_is_kept(tmp
         last = await run(server, *wanted)
         assert last.exit_code == 0, last.stderr
     assert refused.exit_code == 2
-    assert f'the server of openai: then "{where}/v1", now "{other.url.removeprefix("http://")}/v1"' in refused.stderr
+    assert (
+        f'the server of openai: then "{where}/v1", now "{other.url.removeprefix("http://")}/v1"'
+        in refused.stderr
+    )
     assert len(other.requests) == 0
 
 
-async def test_another_version_and_other_prompts_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_version_and_other_prompts_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     prompts = tmp_path / "prompts" / "system"
     prompts.mkdir(parents=True)
     (prompts / "court.md").write_text('Decide by "{{ name }}". {% include "marks" %}')
@@ -258,19 +296,33 @@ def report(tmp_path: Path, out: str) -> tuple[str, str]:
     return (folder / "report.html").read_text("utf-8"), (folder / "report.md").read_text("utf-8")
 
 
-async def test_the_report_says_at_its_head_and_by_the_papers_table_who_saw_which_images(tmp_path: Path) -> None:
+async def test_the_report_says_at_its_head_and_by_the_papers_table_who_saw_which_images(
+    tmp_path: Path,
+) -> None:
     def blind(request: Request) -> Reply | Fault:
-        return Fault(status=400, message="image input is not supported") if request.images else ANSWER
+        return (
+            Fault(status=400, message="image input is not supported") if request.images else ANSWER
+        )
 
     async with ScriptedServer(lambda request: ANSWER) as server:
-        assert (await run(server, *hvli(tmp_path, 6, "--columns", "image=", out="text"))).exit_code == 0
+        assert (
+            await run(server, *hvli(tmp_path, 6, "--columns", "image=", out="text"))
+        ).exit_code == 0
         draw_images(tmp_path, 6)
         assert (await run(server, *hvli(tmp_path, 6, out="seeing"))).exit_code == 0
     async with ScriptedServer(blind) as server:
-        assert (await run(server, *hvli(tmp_path, 6, "--model", "openai:blind", out="blind"))).exit_code == 0
-    for out, here, shown, image in (("text", 0, 0, False), ("seeing", 6, 6, True), ("blind", 6, 0, True)):
+        assert (
+            await run(server, *hvli(tmp_path, 6, "--model", "openai:blind", out="blind"))
+        ).exit_code == 0
+    for out, here, shown, image in (
+        ("text", 0, 0, False),
+        ("seeing", 6, 6, True),
+        ("blind", 6, 0, True),
+    ):
         assert {line["has_image"] for line in lines(tmp_path, out)} == {image}
-        assert {tuple(line["shown"]) for line in lines(tmp_path, out)} == {("text", "image") if shown else ("text",)}
+        assert {tuple(line["shown"]) for line in lines(tmp_path, out)} == {
+            ("text", "image") if shown else ("text",)
+        }
         counted = f"6 posts have an image: it was here for {here}, and {shown} were shown to the models with it"
         for page in report(tmp_path, out):
             head, _, rest = page.partition("Headline")
@@ -306,7 +358,11 @@ async def test_posts_are_shuffled_by_the_seed_and_the_same_when_it_goes_on(tmp_p
         assert (await run(server, *hvli(tmp_path, 30))).exit_code == 1
         first = [line["post_id"] for line in lines(tmp_path)]
         assert first != sorted(first, key=int)
-        assert {line["fields"]["difficulty"] for line in lines(tmp_path)} == {"Easy", "Normal", "Hard"}
+        assert {line["fields"]["difficulty"] for line in lines(tmp_path)} == {
+            "Easy",
+            "Normal",
+            "Hard",
+        }
         lock["on"] = False
         assert (await run(server, *hvli(tmp_path, 30))).exit_code == 0
         for more, out in (
@@ -317,7 +373,8 @@ async def test_posts_are_shuffled_by_the_seed_and_the_same_when_it_goes_on(tmp_p
         ):
             assert (await run(server, *hvli(tmp_path, 30, *more, out=out))).exit_code == 0
     orders = {
-        out: [line["post_id"] for line in lines(tmp_path, out)] for out in ("run", "whole", "other", "file", "few")
+        out: [line["post_id"] for line in lines(tmp_path, out)]
+        for out in ("run", "whole", "other", "file", "few")
     }
     assert sorted(orders["run"], key=int) == orders["file"] == [str(place) for place in range(30)]
     assert orders["run"] == orders["whole"] != orders["other"]

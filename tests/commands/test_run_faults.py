@@ -53,7 +53,10 @@ async def run(server: ScriptedServer, *arguments: str) -> Result:
 
 
 def lines(tmp_path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 def held(tmp_path: Path, name: str) -> dict[str, Any]:
@@ -61,7 +64,9 @@ def held(tmp_path: Path, name: str) -> dict[str, Any]:
     return found
 
 
-def until(word: str, script: Callable[[Request], Reply | Fault]) -> tuple[Callable[[Request], Any], dict[str, bool]]:
+def until(
+    word: str, script: Callable[[Request], Reply | Fault]
+) -> tuple[Callable[[Request], Any], dict[str, bool]]:
     """A network that is lost when a post with this word comes, and stays so until it is mended."""
     lost = {"yes": False, "mended": False}
 
@@ -76,14 +81,19 @@ def until(word: str, script: Callable[[Request], Reply | Fault]) -> tuple[Callab
 
 
 @pytest.mark.parametrize("graph", first_then_long(GRAPHS, shown=1))
-async def test_a_network_lost_in_the_last_posts_is_no_outcome_of_theirs(graph: str, tmp_path: Path) -> None:
+async def test_a_network_lost_in_the_last_posts_is_no_outcome_of_theirs(
+    graph: str, tmp_path: Path
+) -> None:
     script, lost = until("word-2.", Player())
     command = evaluation(tmp_path, 5, *SETTINGS.get(graph, ()), "--json", graph=graph)
     async with ScriptedServer(script) as server:
         stopped = await run(server, *command)
         assert stopped.exit_code == 1, stopped.output
         assert "the last 3 posts had no answer: " in stopped.stderr
-        assert "See to the network; 3 of 5 posts left. Run the same command again to go on" in stopped.stderr
+        assert (
+            "See to the network; 3 of 5 posts left. Run the same command again to go on"
+            in stopped.stderr
+        )
         assert [line["outcome"] for line in lines(tmp_path)] == ["verdict", "verdict"]
         measured = json.loads(stopped.stdout)["metrics"]
         assert measured == held(tmp_path, "metrics.json")
@@ -92,7 +102,11 @@ async def test_a_network_lost_in_the_last_posts_is_no_outcome_of_theirs(graph: s
         lost["mended"], before = True, len(server.requests)
         done = await run(server, *command)
         assert done.exit_code == 0, done.output
-        assert not any(word in request.text for request in server.requests[before:] for word in ("word-0.", "word-1."))
+        assert not any(
+            word in request.text
+            for request in server.requests[before:]
+            for word in ("word-0.", "word-1.")
+        )
     assert json.loads(done.stdout)["now"] == 3
     assert sorted(line["place"] for line in lines(tmp_path)) == list(range(5))
 
@@ -113,7 +127,9 @@ async def test_a_last_post_that_is_never_answered_is_its_own_failure_where_the_m
     assert held(tmp_path, "metrics.json")["failures"] == 1
 
 
-async def test_a_judge_whose_server_is_gone_is_an_outage_though_another_model_answers(tmp_path: Path) -> None:
+async def test_a_judge_whose_server_is_gone_is_an_outage_though_another_model_answers(
+    tmp_path: Path,
+) -> None:
     gone = {"yes": False}
 
     def script(request: Request) -> Reply | Fault:
@@ -139,7 +155,9 @@ async def test_a_judge_whose_server_is_gone_is_an_outage_though_another_model_an
     assert sorted(line["place"] for line in lines(tmp_path)) == [0, 1, 2, 4, 6, 8]
 
 
-@pytest.mark.parametrize("fault", [DROP, Fault(status=503, message="overloaded")], ids=["no network", "overloaded"])
+@pytest.mark.parametrize(
+    "fault", [DROP, Fault(status=503, message="overloaded")], ids=["no network", "overloaded"]
+)
 async def test_a_short_run_that_nobody_answers_has_no_results(fault: Fault, tmp_path: Path) -> None:
     async with ScriptedServer(lambda request: fault) as server:
         stopped = await run(server, *evaluation(tmp_path, 3))
@@ -175,7 +193,9 @@ graph = builder.compile(name="own")
 """
 
 
-async def test_an_exception_of_a_graph_of_ones_own_says_where_and_keeps_what_is_done(tmp_path: Path) -> None:
+async def test_an_exception_of_a_graph_of_ones_own_says_where_and_keeps_what_is_done(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "own.py").write_text(OWN)
     command = evaluation(tmp_path, 4, "--json", graph=str(tmp_path / "own.py:graph"))
     async with ScriptedServer(lambda request: ANSWER) as server:
@@ -192,14 +212,19 @@ async def test_an_exception_of_a_graph_of_ones_own_says_where_and_keeps_what_is_
     assert (done.exit_code, json.loads(done.stdout)["now"]) == (0, 2), done.output
 
 
-async def test_a_graph_of_ones_own_that_lets_a_models_fault_out_is_as_any_other(tmp_path: Path) -> None:
+async def test_a_graph_of_ones_own_that_lets_a_models_fault_out_is_as_any_other(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "mended").touch()
     script, _ = until("word-2.", lambda request: ANSWER)
     command = evaluation(tmp_path, 4, graph=str(tmp_path / "own.py:graph"))
     async with ScriptedServer(script) as server:
         stopped = await run(server, *command)
-        assert (stopped.exit_code, "the last 2 posts had no answer" in stopped.stderr) == (1, True), stopped.output
+        assert (stopped.exit_code, "the last 2 posts had no answer" in stopped.stderr) == (
+            1,
+            True,
+        ), stopped.output
         assert len(lines(tmp_path)) == 2
     async with ScriptedServer(lambda request: Reply(refusal="I won't")) as server:
         refused = await run(server, *command[:-1], "--out", str(tmp_path / "refused"), "--in-order")
@@ -215,7 +240,10 @@ def test_a_graph_of_ones_own_that_can_t_be_loaded_is_one_line(tmp_path: Path) ->
     (tmp_path / "own.py").write_text("import nothing_of_that_name\n")
     done = CliRunner().invoke(app, evaluation(tmp_path, 1, graph=str(tmp_path / "own.py:graph")))
     assert done.exit_code == 2, done.output
-    assert "own.py can't be loaded: ModuleNotFoundError: No module named 'nothing_of_that_name'" in done.stderr
+    assert (
+        "own.py can't be loaded: ModuleNotFoundError: No module named 'nothing_of_that_name'"
+        in done.stderr
+    )
     assert done.stderr.count("\n") == 1
 
 
@@ -287,7 +315,11 @@ def test_measures_of_an_earlier_moment_are_never_printed_as_those_of_now(tmp_pat
     lock = {"on": True}
 
     def script(request: Request) -> Reply | Fault:
-        return Fault(status=401, message="no such key") if lock["on"] and request.index >= 1 else ANSWER
+        return (
+            Fault(status=401, message="no such key")
+            if lock["on"] and request.index >= 1
+            else ANSWER
+        )
 
     with ScriptedServer(script) as server:
         command = evaluation(tmp_path, 2, "--json")
@@ -303,10 +335,21 @@ def test_measures_of_an_earlier_moment_are_never_printed_as_those_of_now(tmp_pat
 @pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("what", ["eval --json", "batch", "compare"])
-def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str, tmp_path: Path) -> None:
+def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(
+    what: str, tmp_path: Path
+) -> None:
     command = evaluation(tmp_path, 2, *what.split()[1:])
     if what == "batch":
-        command = ["batch", "posts.csv", "--out", "out.csv", "--graph", "baseline", "--model", "openai:scripted"]
+        command = [
+            "batch",
+            "posts.csv",
+            "--out",
+            "out.csv",
+            "--graph",
+            "baseline",
+            "--model",
+            "openai:scripted",
+        ]
     if what == "compare":
         (tmp_path / "setups.toml").write_text('graph = "baseline"\n[entries.one]\n[entries.two]\n')
         command = [
@@ -323,7 +366,10 @@ def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str,
     with ScriptedServer(lambda request: ANSWER) as server, Path("/dev/full").open("w") as full:
         stopped = process(tmp_path, server, command, stdout=full)
         assert stopped.returncode == 1, stopped.stderr
-        assert "could not be printed: No space left on device; make room; all 2 results are saved" in stopped.stderr
+        assert (
+            "could not be printed: No space left on device; make room; all 2 results are saved"
+            in stopped.stderr
+        )
         assert "Traceback" not in stopped.stderr
         assert "Exception ignored" not in stopped.stderr
         done = here(server, command)
@@ -333,7 +379,16 @@ def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str,
 
 def test_a_batch_whose_rows_can_t_be_written_keeps_its_results(tmp_path: Path) -> None:
     evaluation(tmp_path, 120)  # so that results take more room than run.json
-    command = ["batch", "posts.csv", "--out", "out.jsonl", "--graph", "baseline", "--model", "openai:scripted"]
+    command = [
+        "batch",
+        "posts.csv",
+        "--out",
+        "out.jsonl",
+        "--graph",
+        "baseline",
+        "--model",
+        "openai:scripted",
+    ]
     with ScriptedServer(lambda request: ANSWER) as server:
         probe = here(server, [*command[:3], "probe.jsonl", *command[4:]])
         assert probe.exit_code == 0, probe.stderr
@@ -342,7 +397,10 @@ def test_a_batch_whose_rows_can_t_be_written_keeps_its_results(tmp_path: Path) -
         before = len(server.requests)
         stopped = here(server, command, most=room + 20)
         assert stopped.exit_code == 1, stopped.stderr
-        assert "out.jsonl: can't be written: File too large; make room; all 120 results are saved" in stopped.stderr
+        assert (
+            "out.jsonl: can't be written: File too large; make room; all 120 results are saved"
+            in stopped.stderr
+        )
         assert not (tmp_path / "out.jsonl").exists()
         assert here(server, command).exit_code == 0
         assert len(server.requests) == before + 120

@@ -51,7 +51,11 @@ def test_a_run_says_at_which_rung_its_answers_were_asked_for(
     measured = json.loads(run(*command, "--json").stdout)["metrics"]
     assert measured["rungs"]["models"] == {"openai:scripted": shares}
     assert measured["rungs"]["mixed"] == [
-        {"model": "openai:scripted", "role": "classifier", "calls": {"json_object": 4, "json_schema": 6}}
+        {
+            "model": "openai:scripted",
+            "role": "classifier",
+            "calls": {"json_object": 4, "json_schema": 6},
+        }
     ]
     for shown in (said, run("report", "run", "--tables")):
         assert f"warning: {CHANGED}" in " ".join(shown.output.split())
@@ -62,14 +66,21 @@ def test_a_run_says_at_which_rung_its_answers_were_asked_for(
         assert CHANGED in told
         assert "Form of the answers" in told
     assert "json_object | 4 | 40.0 |" in words.replace("`", "")
-    formats = [json.loads(line)["calls"][0]["format"] for line in Path("run/results.jsonl").read_text().splitlines()]
+    formats = [
+        json.loads(line)["calls"][0]["format"]
+        for line in Path("run/results.jsonl").read_text().splitlines()
+    ]
     assert sorted(formats) == ["json_object"] * 4 + ["json_schema"] * 6
 
 
-def test_a_run_in_one_form_warns_of_nothing(changing: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_in_one_form_warns_of_nothing(
+    changing: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with changing as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        done = run("batch", "posts.csv", "--out", "out.csv", *SHARED[:-2], "--concurrency", "6", "--json")
+        done = run(
+            "batch", "posts.csv", "--out", "out.csv", *SHARED[:-2], "--concurrency", "6", "--json"
+        )
         one = run("batch", "posts.csv", "--out", "more.csv", *SHARED, "--json")
     assert done.exit_code == one.exit_code == 0
     assert "Conditions changed" not in one.stderr
@@ -79,7 +90,12 @@ def test_a_run_in_one_form_warns_of_nothing(changing: ScriptedServer, monkeypatc
 def test_reasons_that_say_nothing_are_counted_by_seat_and_model(tmp_path: Path) -> None:
     def script(request: Request) -> Reply:
         says_nothing = any(f"some words {number}" in request.text for number in (2, 5, 7))
-        return Reply({"category": "NotHate", "explanation": "1234567890" if says_nothing else "It greets everybody."})
+        return Reply(
+            {
+                "category": "NotHate",
+                "explanation": "1234567890" if says_nothing else "It greets everybody.",
+            }
+        )
 
     lines = "".join(f"{number},some words {number},0\n" for number in range(10))
     (tmp_path / "posts.csv").write_text(f"id,text,label\n{lines}")
@@ -96,5 +112,6 @@ def test_reasons_that_say_nothing_are_counted_by_seat_and_model(tmp_path: Path) 
     assert (measured["empty_reasons"], measured["uncertain"]) == (counted, 3)
     assert run("report", "run", "--out", "report").exit_code == 0
     assert all(
-        told in next(Path().rglob(name)).read_text("utf-8").replace("\\", "") for name in ("report.md", "report.html")
+        told in next(Path().rglob(name)).read_text("utf-8").replace("\\", "")
+        for name in ("report.md", "report.html")
     )

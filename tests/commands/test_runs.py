@@ -43,7 +43,16 @@ def evaluate(tmp_path: Path, *more: str, out: str = "run") -> Result:
     if not data.exists():
         table(data)
     return run(
-        "eval", "--dataset", "table", "--data", str(data), "--out", str(tmp_path / out), "--graph", "arcade", *more
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        str(data),
+        "--out",
+        str(tmp_path / out),
+        "--graph",
+        "arcade",
+        *more,
     )
 
 
@@ -102,7 +111,9 @@ def test_a_batch_gives_the_rows_back_in_order(tmp_path: Path, suffix: str) -> No
     assert [row["label"] for row in rows] == ["1", "0", "0"]  # theirs; ours has another name
     assert [str(row["tribunal_label"]) for row in rows] == ["5", "0", "0"]
     assert {row["outcome"] for row in rows} == {"verdict"}
-    again = run("batch", str(tmp_path / "posts.csv"), "--out", str(out), "--graph", "arcade", "--json")
+    again = run(
+        "batch", str(tmp_path / "posts.csv"), "--out", str(out), "--graph", "arcade", "--json"
+    )
     assert json.loads(again.stdout)["calls"] == 0
 
 

@@ -30,10 +30,21 @@ def call(seat: str, tokens: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def decided(post: str, gold: int, answer: int, *calls: dict[str, Any], **more: Any) -> dict[str, Any]:
+def decided(
+    post: str, gold: int, answer: int, *calls: dict[str, Any], **more: Any
+) -> dict[str, Any]:
     paid = [each for each in calls if not each.get("cached")]
     usage = {"calls": len(paid), "prompt_tokens": sum(each["prompt_tokens"] for each in paid)}
-    return line(post, gold, answer, scheme="binary", gold_scheme="binary", calls=list(calls), usage=usage, **more)
+    return line(
+        post,
+        gold,
+        answer,
+        scheme="binary",
+        gold_scheme="binary",
+        calls=list(calls),
+        usage=usage,
+        **more,
+    )
 
 
 def spared(id_: str, calls: int = 0, tokens: int = 0) -> dict[str, Any]:
@@ -48,7 +59,14 @@ def shortened(folder: Path) -> Path:
         decided("p1", 0, 1, call("prosecutor", 300), judge, saved=[spared("early_exit", 3)]),
         decided("p2", 1, 1, judge, judge, saved=[spared("judge_draws", 1)]),
         decided("p3", 0, 0, judge, judge, saved=[spared("judge_draws", 1)]),
-        decided("p4", 0, 0, judge, judge, saved=[spared("judge_draws", 1), spared("prompt_cache", tokens=500)]),
+        decided(
+            "p4",
+            0,
+            0,
+            judge,
+            judge,
+            saved=[spared("judge_draws", 1), spared("prompt_cache", tokens=500)],
+        ),
         decided("p5", 0, 0, call("triage", 50), saved=[spared("triage", 1)]),
         decided("p6", 1, 0, call("judge", 600, cached=True), call("defender", 200, cached=True)),
         decided("p7", 1, 1, call("judge", 600, cached_tokens=500), call("defender", 200)),
@@ -73,10 +91,17 @@ def test_what_shortcuts_spared_is_measured(tmp_path: Path) -> None:
     assert held["triage"]["tokens"] == pytest.approx((9 * 600 + 600) / 12)
     assert (held["prompt_cache"]["calls"], held["prompt_cache"]["tokens"]) == (0, 500)
     assert (held["prompt_cache"]["estimated"], held["prompt_cache"]["accuracy"]) == (False, None)
-    assert (held["cache"]["calls"], held["cache"]["tokens"], held["cache"]["results"]) == (2, 800, 1)
+    assert (held["cache"]["calls"], held["cache"]["tokens"], held["cache"]["results"]) == (
+        2,
+        800,
+        1,
+    )
     said = [each for each in printed.splitlines() if each.startswith("saved by ")]
     assert "saved by cache: 2 calls and 800 tokens, in 1 results" in said
-    assert any(each.startswith("saved by early_exit: at least 7 calls and about 1,400 tokens") for each in said)
+    assert any(
+        each.startswith("saved by early_exit: at least 7 calls and about 1,400 tokens")
+        for each in said
+    )
 
 
 def test_a_report_says_it_in_money(tmp_path: Path) -> None:
@@ -85,7 +110,9 @@ def test_a_report_says_it_in_money(tmp_path: Path) -> None:
     run("report", folder, "--prices", tmp_path / "prices.toml")
     text = (folder / "report.md").read_text()
     rows = {
-        cells[2]: cells for row in text.splitlines() if len(cells := [each.strip() for each in row.split("|")]) > 11
+        cells[2]: cells
+        for row in text.splitlines()
+        if len(cells := [each.strip() for each in row.split("|")]) > 11
     }
     assert "## What was saved" in text
     # 1,400 tokens at 10 a million; 500 that cost 1 and not 10.
@@ -120,7 +147,10 @@ def pair(folder: Path, *, gold: bool = True, cached: bool = False) -> list[Path]
     return [
         write_run(folder / "one", one, dataset="mine", settings=settings),
         write_run(
-            folder / "many", many, dataset="mine", settings={**settings, "judge_draws": 5, "draw_temperature": 1}
+            folder / "many",
+            many,
+            dataset="mine",
+            settings={**settings, "judge_draws": 5, "draw_temperature": 1},
         ),
     ]
 
@@ -137,7 +167,9 @@ def told(folder: Path, *runs: Path) -> list[list[str]]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("cached", [False, True])
-def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(tmp_path: Path, *, cached: bool) -> None:
+def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(
+    tmp_path: Path, *, cached: bool
+) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     [row] = told(tmp_path, *pair(tmp_path, cached=cached))
     assert row[:4] == ["`judge_draws`", "many (5)", "one (default)", "200"]
@@ -162,8 +194,16 @@ def test_runs_that_differ_in_more_are_not_compared_so(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     one, many = pair(tmp_path)
     held = json.loads((many / "run.json").read_text())
-    (many / "run.json").write_text(json.dumps({**held, "settings": {**held["settings"], "rounds": 2}}))
+    (many / "run.json").write_text(
+        json.dumps({**held, "settings": {**held["settings"], "rounds": 2}})
+    )
     lines = [json.loads(each) for each in (one / "results.jsonl").read_text().splitlines()]
     settings = {"model": "openai:m", "rounds": 2}
-    other = write_run(tmp_path / "other", lines, dataset="mine", settings=settings, policy={"name": "own", "sha": "a"})
+    other = write_run(
+        tmp_path / "other",
+        lines,
+        dataset="mine",
+        settings=settings,
+        policy={"name": "own", "sha": "a"},
+    )
     assert told(tmp_path, one, many, other) == []

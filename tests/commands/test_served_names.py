@@ -8,7 +8,9 @@ from tests.commands.test_run_faults import evaluation, held, lines, run
 from tests.doubles import Reply, Request, ScriptedServer
 
 
-async def test_a_server_that_changes_during_a_run_is_in_run_json_and_in_the_report(tmp_path: Path) -> None:
+async def test_a_server_that_changes_during_a_run_is_in_run_json_and_in_the_report(
+    tmp_path: Path,
+) -> None:
     def script(request: Request) -> Reply:
         names = {"model": "scripted-2026-11", "system_fingerprint": f"fp_{request.index // 4}"}
         return Reply({"category": "NotHate", "explanation": "words"}, extra=names)

@@ -19,7 +19,10 @@ from tests.doubles import ScriptedServer
 from tribunal.commands.show import mark_post
 from tribunal.schema import Cue
 
-IMPLICIT, EXPLICIT = "Immigrants: the weeds in our garden.", "Immigrants are vermin and should be deported."
+IMPLICIT, EXPLICIT = (
+    "Immigrants: the weeds in our garden.",
+    "Immigrants are vermin and should be deported.",
+)
 
 
 def run(*arguments: str, **settings: str) -> Result:
@@ -36,7 +39,14 @@ def alone(*arguments: str, encoding: str) -> subprocess.CompletedProcess[bytes]:
 
 
 def a_cue(id: str, claim: str, justification: str = "a reason") -> Cue:
-    return Cue(id=id, type="Direct", target_group="x", claim=claim, justification=justification, category="Hate")
+    return Cue(
+        id=id,
+        type="Direct",
+        target_group="x",
+        claim=claim,
+        justification=justification,
+        category="Hate",
+    )
 
 
 def test_the_post_stands_once_with_its_cues_numbered_before_they_are_argued() -> None:
@@ -82,7 +92,13 @@ def test_another_claim_under_the_same_number_is_quoted_too() -> None:
     other = {"cues": [cue("the other words", "Direct")]}
     with ScriptedServer(court_script(explicit=True, indictment=other)) as server:
         shown = run(
-            "judge", "the other words", "--graph", "arcade", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1"
+            "judge",
+            "the other words",
+            "--graph",
+            "arcade",
+            "--model",
+            "openai:m",
+            OPENAI_BASE_URL=f"{server.url}/v1",
         ).stdout
     assert "as above" not in shown
     assert "“the other words”" in shown
@@ -134,13 +150,17 @@ def test_evidence_that_a_retriever_brought_is_listed() -> None:
     Path("mine.py").write_text(PIPELINE)
     done = run("judge", IMPLICIT, "--graph", "mine.py:graph", COLUMNS="120")
     assert done.exit_code == 0, done.output
-    assert "\nEvidence\n  G1 neutral: My glossary · https://a.example/g\n     “An old image. " in done.stdout
+    assert (
+        "\nEvidence\n  G1 neutral: My glossary · https://a.example/g\n     “An old image. "
+        in done.stdout
+    )
     assert 10 < done.stdout.count("An old image.") < 20
     assert " …”\n" in done.stdout
 
 
 @pytest.mark.parametrize(
-    "arguments", [["judge", EXPLICIT], ["perspectives", "show"], ["judge", "x", "--graph", "predict"]]
+    "arguments",
+    [["judge", EXPLICIT], ["perspectives", "show"], ["judge", "x", "--graph", "predict"]],
 )
 def test_no_line_of_a_pipe_is_filled_up_with_blanks(arguments: list[str]) -> None:
     lines = run(*arguments).stdout.splitlines()
@@ -150,7 +170,11 @@ def test_no_line_of_a_pipe_is_filled_up_with_blanks(arguments: list[str]) -> Non
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "cp1252", "utf-8"))]
+    "encoding",
+    [
+        "ascii",
+        *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "cp1252", "utf-8")),
+    ],
 )
 def test_other_letters_degrade_and_never_fail(encoding: str) -> None:
     post = "Immigrants are vermin — 그들은 😀."
@@ -164,7 +188,11 @@ def test_other_letters_degrade_and_never_fail(encoding: str) -> None:
     assert as_json.returncode == 0, as_json.stderr
     record: dict[str, Any] = json.loads(as_json.stdout.decode(encoding))
     assert record["post_id"] == post
-    for wrong in (["judge", "x", "--graph", "그들"], ["judge", "x", "--trace", "--rounds", "0"], ["그들"]):
+    for wrong in (
+        ["judge", "x", "--graph", "그들"],
+        ["judge", "x", "--trace", "--rounds", "0"],
+        ["그들"],
+    ):
         done = alone(*wrong, encoding=encoding)
         assert (done.returncode, done.stdout) == (2, b"")
         assert b"Traceback" not in done.stderr
@@ -191,6 +219,8 @@ def test_a_reviewer_is_shown_the_post_once_and_what_the_court_says() -> None:
     assert left.exit_code == 5, left.output
     shown = run("review", "show", record["thread"], COLUMNS="200").stdout
     assert shown.count("Immigrants: the weeds] in our garden.") == 1
-    assert shown.count("unwanted and to be rooted out: “") == 2  # in the indictment, and in the court's reason
+    assert (
+        shown.count("unwanted and to be rooted out: “") == 2
+    )  # in the indictment, and in the court's reason
     assert "a person has to decide this case" in shown
     assert record["review"]["court"]["explanation"][:60] in shown

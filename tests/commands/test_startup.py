@@ -68,24 +68,44 @@ def test_a_rehearsed_judge_waits_for_nothing_that_it_does_not_use(tmp_path: Path
     ("model", "own"),
     [("openai:gpt-4o-mini", "langchain_openai"), ("ollama:llama3.2", "langchain_ollama")],
 )
-async def test_a_model_pays_for_its_own_provider_s_package_alone(model: str, own: str, tmp_path: Path) -> None:
+async def test_a_model_pays_for_its_own_provider_s_package_alone(
+    model: str, own: str, tmp_path: Path
+) -> None:
     async with ScriptedServer(court_script()) as server:
-        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "OLLAMA_HOST": server.url}
-        there = await asyncio.to_thread(modules_of, tmp_path, "judge", "Good morning.", "--model", model, **told)
+        told = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "none",
+            "OLLAMA_HOST": server.url,
+        }
+        there = await asyncio.to_thread(
+            modules_of, tmp_path, "judge", "Good morning.", "--model", model, **told
+        )
         assert server.served
     assert own in there
-    assert there & (OF_PROVIDERS - {own, own.removeprefix("langchain_")} | {"datasketch", "scipy"}) == set()
+    assert (
+        there & (OF_PROVIDERS - {own, own.removeprefix("langchain_")} | {"datasketch", "scipy"})
+        == set()
+    )
 
 
-@pytest.mark.parametrize("command", [("--help",), ("judge", "--help"), ("--version",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [("--help",), ("judge", "--help"), ("--version",)], ids=" ".join
+)
 def test_help_answers_at_once(command: tuple[str, ...], tmp_path: Path) -> None:
     there = modules_of(tmp_path, *command)
     assert "tribunal.commands" in there
-    assert there & (HEAVY | OURS_UNUSED - {"tribunal.commands.evaluate", "tribunal.commands.review"}) == set()
+    assert (
+        there & (HEAVY | OURS_UNUSED - {"tribunal.commands.evaluate", "tribunal.commands.review"})
+        == set()
+    )
     assert there & {"langgraph", "langchain_core", "pydantic", "rich"} == set()
 
 
 def test_a_command_imports_no_other(tmp_path: Path) -> None:
     there = modules_of(tmp_path, "judge", "--help")
     assert "tribunal.commands.judge" in there
-    assert there & {"tribunal.commands.evaluate", "tribunal.commands.annotate", "tribunal.commands.view"} == set()
+    assert (
+        there
+        & {"tribunal.commands.evaluate", "tribunal.commands.annotate", "tribunal.commands.view"}
+        == set()
+    )

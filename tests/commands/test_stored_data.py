@@ -26,9 +26,13 @@ def table_with_images(s3: str, tmp_path: Path) -> str:
     return put(f"{s3}/set/posts.csv", f"text,image\n{rows}words,\n")
 
 
-def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_folder(s3: str, tmp_path: Path) -> None:
+def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_folder(
+    s3: str, tmp_path: Path
+) -> None:
     posts = table_with_images(s3, tmp_path)
-    with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
+    with OpenAIServer(
+        lambda request: Reply({"category": "NotHate", "explanation": "words"})
+    ) as server:
         batch(posts, tmp_path / "out.csv", "--model", "openai:scripted")
         assert sorted(len(request.images) for request in server.requests) == [0, 1]
     rows = rows_of((tmp_path / "out.csv").read_bytes())
@@ -40,14 +44,33 @@ def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_fol
 def test_a_table_in_a_store_is_evaluated_with_its_images(s3: str, tmp_path: Path) -> None:
     put(f"{s3}/set/memes/meme.png", png(tmp_path).read_bytes())
     posts = put(f"{s3}/set/posts.csv", "text,meme,label\nwords,memes/meme.png,0\nothers,,0\n")
-    command = ["eval", "--dataset", "table", "--data", posts, "--out", str(tmp_path / "run"), "--graph", "baseline"]
-    with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": "words"})) as server:
-        done = CliRunner().invoke(app, [*command, "--model", "openai:scripted", "--columns", "image=meme"])
+    command = [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        posts,
+        "--out",
+        str(tmp_path / "run"),
+        "--graph",
+        "baseline",
+    ]
+    with OpenAIServer(
+        lambda request: Reply({"category": "NotHate", "explanation": "words"})
+    ) as server:
+        done = CliRunner().invoke(
+            app, [*command, "--model", "openai:scripted", "--columns", "image=meme"]
+        )
         assert done.exit_code == 0, done.output
         assert sorted(len(request.images) for request in server.requests) == [0, 1]
-    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["data"]["files"] == ["posts.csv"]
+    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["data"]["files"] == [
+        "posts.csv"
+    ]
     lost = CliRunner().invoke(app, [*command[:4], f"{s3}/none.csv", *command[5:]])
-    assert (lost.exit_code, "none.csv: no such file or folder, or no such bucket" in lost.output) == (2, True)
+    assert (
+        lost.exit_code,
+        "none.csv: no such file or folder, or no such bucket" in lost.output,
+    ) == (2, True)
 
 
 def test_a_published_set_in_a_folder_of_a_store_is_evaluated(s3: str, tmp_path: Path) -> None:
@@ -55,6 +78,16 @@ def test_a_published_set_in_a_folder_of_a_store_is_evaluated(s3: str, tmp_path: 
     put(f"{s3}/hc/data/test_suite_cases.csv", f"{head}\n1,f,Good morning.,non-hateful,,,1\n")
     done = CliRunner().invoke(
         app,
-        ["eval", "--dataset", "hatecheck", "--data", f"{s3}/hc", "--out", str(tmp_path / "run"), "--graph", "baseline"],
+        [
+            "eval",
+            "--dataset",
+            "hatecheck",
+            "--data",
+            f"{s3}/hc",
+            "--out",
+            str(tmp_path / "run"),
+            "--graph",
+            "baseline",
+        ],
     )
     assert done.exit_code == 0, done.output

@@ -74,7 +74,9 @@ def names(url: str) -> list[str]:
 
 
 def batch(posts: object, out: object, *more: str, ends: int = 0) -> Result:
-    done = CliRunner().invoke(app, ["batch", str(posts), "--out", str(out), "--graph", "baseline", *more])
+    done = CliRunner().invoke(
+        app, ["batch", str(posts), "--out", str(out), "--graph", "baseline", *more]
+    )
     assert done.exit_code == ends, done.output
     assert SECRET not in done.output
     return done
@@ -121,16 +123,27 @@ def test_a_file_of_a_store_comes_back_to_it_whole(s3: str, tmp_path: Path) -> No
 
 
 def test_a_local_copy_and_a_store_give_the_same_run(s3: str, tmp_path: Path) -> None:
-    content = parquet([{"text": "Good morning.", "likes": 3, "tags": ["x"]}, {"text": "", "likes": None, "tags": None}])
+    content = parquet(
+        [
+            {"text": "Good morning.", "likes": 3, "tags": ["x"]},
+            {"text": "", "likes": None, "tags": None},
+        ]
+    )
     (tmp_path / "posts.parquet").write_bytes(content)
     put(f"{s3}/posts.parquet", content)
     batch(tmp_path / "posts.parquet", tmp_path / "here.parquet")
     batch(f"{s3}/posts.parquet", f"{s3}/there.parquet", "--run-folder", str(tmp_path / "run"))
-    here, there = pq.read_table(tmp_path / "here.parquet"), pq.read_table(io.BytesIO(got(f"{s3}/there.parquet")))
+    here, there = (
+        pq.read_table(tmp_path / "here.parquet"),
+        pq.read_table(io.BytesIO(got(f"{s3}/there.parquet"))),
+    )
     assert here.schema == there.schema
     assert there.schema.field("likes").type == pa.int64()
     assert here.to_pylist()[0] | {"case": None} == there.to_pylist()[0] | {"case": None}
-    runs = [json.loads((tmp_path / name / "run.json").read_bytes()) for name in ("here.parquet.run", "run")]
+    runs = [
+        json.loads((tmp_path / name / "run.json").read_bytes())
+        for name in ("here.parquet.run", "run")
+    ]
     assert runs[0]["data"] == runs[1]["data"]
 
 
@@ -158,7 +171,9 @@ def test_a_folder_of_several_kinds_is_one_table(remote: bool, s3: str, tmp_path:
             put(f"{s3}/in/{name}", content)
         else:
             (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "in" / name).write_bytes(content.encode() if isinstance(content, str) else content)
+            (tmp_path / "in" / name).write_bytes(
+                content.encode() if isinstance(content, str) else content
+            )
     given = f"{s3}/in/" if remote else f"{tmp_path}/in/"
     batch(given, tmp_path / "out.jsonl", "--columns", "language=lang")
     found = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text("utf-8").splitlines()]
@@ -171,8 +186,12 @@ def test_a_folder_of_several_kinds_is_one_table(remote: bool, s3: str, tmp_path:
     assert json.loads(again.stdout)["done"] == 6
     # A file that comes along makes another table of it.
     more = "text\nseven\n"
-    put(f"{s3}/in/lang=ko/z.csv", more) if remote else (tmp_path / "in" / "lang=ko" / "z.csv").write_text(more)
-    assert "the files' contents differ" in refused(given, tmp_path / "out.jsonl", "--columns", "language=lang")
+    put(f"{s3}/in/lang=ko/z.csv", more) if remote else (
+        tmp_path / "in" / "lang=ko" / "z.csv"
+    ).write_text(more)
+    assert "the files' contents differ" in refused(
+        given, tmp_path / "out.jsonl", "--columns", "language=lang"
+    )
 
 
 def test_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
@@ -180,7 +199,10 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
     (tmp_path / "in" / "a.csv").write_text("id,text\n1,one\n")
     (tmp_path / "in" / "b.csv").write_text("number,words\n2,two\n")
     said = refused(tmp_path / "in", tmp_path / "out.csv")
-    assert f"{tmp_path}/in/b.csv: has no column 'text', which other files of {tmp_path}/in have (text)" in said
+    assert (
+        f"{tmp_path}/in/b.csv: has no column 'text', which other files of {tmp_path}/in have (text)"
+        in said
+    )
     (tmp_path / "in" / "b.csv").write_text("words,text\nx,two\n")
     assert "b.csv: has no column 'id'" in refused(tmp_path / "in", tmp_path / "out.csv")
     (tmp_path / "in" / "b.csv").unlink()
@@ -192,7 +214,9 @@ def test_files_of_a_folder_have_the_same_columns(tmp_path: Path) -> None:
 def test_what_is_not_there_is_said_before_any_call(s3: str, tmp_path: Path) -> None:
     out = tmp_path / "out.csv"
     posts = put(f"{s3}/posts.csv", "text\nGood morning.\n")
-    assert f"{s3}/none.csv: no such file or folder, or no such bucket" in refused(f"{s3}/none.csv", out)
+    assert f"{s3}/none.csv: no such file or folder, or no such bucket" in refused(
+        f"{s3}/none.csv", out
+    )
     assert "no such bucket" in refused("s3://there-is-none/posts.csv", out)
     assert "out: s3://there-is-none/x.csv: there is no bucket 'there-is-none'" in refused(
         posts, "s3://there-is-none/x.csv"
@@ -210,7 +234,9 @@ def test_what_is_not_there_is_said_before_any_call(s3: str, tmp_path: Path) -> N
     (tmp_path / "no-table").mkdir()
     assert "there is no table in this folder" in refused(tmp_path / "no-table", out)
     put(f"{s3}/in/cut.csv.gz", gzip.compress(b"text\nhello\n" * 100)[:-20])
-    assert f"{s3}/in/cut.csv.gz: isn't packed by gzip, or not all of it is there" in refused(f"{s3}/in", out)
+    assert f"{s3}/in/cut.csv.gz: isn't packed by gzip, or not all of it is there" in refused(
+        f"{s3}/in", out
+    )
     assert got(f"{s3}/there.csv") == b"mine"
     assert not (tmp_path / "out.csv").exists()
 
@@ -264,7 +290,16 @@ def test_a_store_that_is_away(s3: str, tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.long
 def test_a_killed_run_goes_on_without_the_posts_that_it_has(s3: str, tmp_path: Path) -> None:
     posts = put(f"{s3}/in/posts.csv", "text\n" + "".join(f"word-{place}.\n" for place in range(40)))
-    own = ["batch", posts, "--out", f"{s3}/out.jsonl", "--graph", "baseline", "--model", "openai:scripted"]
+    own = [
+        "batch",
+        posts,
+        "--out",
+        f"{s3}/out.jsonl",
+        "--graph",
+        "baseline",
+        "--model",
+        "openai:scripted",
+    ]
     own += ["--scheme", "binary", "--concurrency", "4", "--run-folder", str(tmp_path / "run")]
     answer = Reply({"category": "NotHate", "explanation": "words"})
     with OpenAIServer(lambda request: answer, latency=0.1) as models:
@@ -299,7 +334,9 @@ class Elsewhere(MemoryFileSystem):  # type: ignore[misc]
 
     def _open(self, path: str, mode: str = "rb", **more: Any) -> Any:
         if "w" in mode and Elsewhere.full:
-            raise RuntimeError(f"quota of https://me:{SECRET}@store.example spent (token {os.environ['HF_TOKEN']})")
+            raise RuntimeError(
+                f"quota of https://me:{SECRET}@store.example spent (token {os.environ['HF_TOKEN']})"
+            )
         return super()._open(path, mode, **more)
 
 
@@ -317,7 +354,10 @@ def test_any_file_system_of_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Elsewhere, "full", False)
     done = batch("elsewhere://set/in", "elsewhere://set/out.csv")
     assert "2 processed (0 now, 2 before)" in done.stdout
-    assert [row["text"] for row in rows_of(got("elsewhere://set/out.csv"))] == ["Good morning.", "Good evening."]
+    assert [row["text"] for row in rows_of(got("elsewhere://set/out.csv"))] == [
+        "Good morning.",
+        "Good evening.",
+    ]
 
 
 @pytest.mark.long
@@ -350,5 +390,7 @@ def test_memory_does_not_grow_with_the_file(s3: str, tmp_path: Path) -> None:
     for megabytes in (60, 240):
         command = [sys.executable, "-c", _SENT, f"{s3}/big", str(megabytes), str(tmp_path / "big")]
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-        most.append(int(subprocess.run(command, env=environment, capture_output=True, check=True).stdout))
+        most.append(
+            int(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+        )
     assert most[1] - most[0] < 60, most

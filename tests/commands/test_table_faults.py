@@ -26,7 +26,9 @@ ROWS: list[Pairs] = [
 
 def as_object(pairs: Pairs) -> str:
     """A JSON object, in which a name may stand twice."""
-    return "{" + ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in pairs) + "}"
+    return (
+        "{" + ", ".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in pairs) + "}"
+    )
 
 
 def write_table(file: Path, rows: list[Pairs]) -> None:
@@ -39,7 +41,9 @@ def write_table(file: Path, rows: list[Pairs]) -> None:
         pq.write_table(pa.Table.from_arrays(columns, names=[name for name, _ in rows[0]]), file)
     else:
         objects = [as_object(row) for row in rows]
-        file.write_text("\n".join(objects) if file.suffix == ".jsonl" else f"[{', '.join(objects)}]", "utf-8")
+        file.write_text(
+            "\n".join(objects) if file.suffix == ".jsonl" else f"[{', '.join(objects)}]", "utf-8"
+        )
 
 
 def with_text(value: Any) -> Callable[[Pairs], Pairs]:
@@ -86,7 +90,15 @@ def test_a_fault_is_refused_by_every_command_and_leaves_nothing(
 def test_no_evaluation_without_gold_by_accident(tmp_path: Path, suffix: str, name: str) -> None:
     rows = [[(name if each == "label" else each, cell) for each, cell in row[:3]] for row in ROWS]
     write_table(tmp_path / f"posts.{suffix}", rows)
-    line = ["eval", "--dataset", "table", "--data", str(tmp_path / f"posts.{suffix}"), "--out", str(tmp_path / "run")]
+    line = [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        str(tmp_path / f"posts.{suffix}"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
     done = called(*line, "--graph", "baseline")
     assert done.exit_code == 2
     for fact in ("--unlabelled", f"id, text, {name}", f"did you mean --columns label={name}"):
@@ -102,7 +114,15 @@ def test_the_usual_names_of_a_text_column_are_suggested(tmp_path: Path, name: st
     write_table(tmp_path / "posts.csv", [[("id", "a"), (name, "Roses."), ("label", "0")]])
     for line in (
         ["batch", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "out.jsonl")],
-        ["eval", "--dataset", "table", "--data", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "run")],
+        [
+            "eval",
+            "--dataset",
+            "table",
+            "--data",
+            str(tmp_path / "posts.csv"),
+            "--out",
+            str(tmp_path / "run"),
+        ],
     ):
         assert f"did you mean --columns text={name}" in called(*line).stderr
 
@@ -124,12 +144,29 @@ def test_doubtful_gold_is_a_warning(
         for at, (label, text) in enumerate(zip(labels, texts, strict=True))
     ]
     write_table(tmp_path / "posts.csv", rows)
-    line = ["eval", "--dataset", "table", "--data", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "run")]
+    line = [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        str(tmp_path / "posts.csv"),
+        "--out",
+        str(tmp_path / "run"),
+    ]
     done = called(*line, "--graph", "baseline")
     assert done.exit_code == 0, done.output
     assert ("another label" in done.stderr, "both classes" in done.stderr) == warned
 
 
 def test_a_published_set_has_its_gold(tmp_path: Path) -> None:
-    done = called("eval", "--dataset", "fhm", "--data", str(tmp_path), "--out", str(tmp_path / "run"), "--unlabelled")
+    done = called(
+        "eval",
+        "--dataset",
+        "fhm",
+        "--data",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "run"),
+        "--unlabelled",
+    )
     assert (done.exit_code, "--unlabelled" in done.stderr) == (2, True)

@@ -12,7 +12,9 @@ from tribunal.commands import app
 from tribunal.service.replica.options import ServiceOptions
 
 
-@pytest.mark.parametrize(("more", "opens"), [((), ["http://127.0.0.1:41234/try"]), (("--no-open",), [])])
+@pytest.mark.parametrize(
+    ("more", "opens"), [((), ["http://127.0.0.1:41234/try"]), (("--no-open",), [])]
+)
 def test_it_serves_on_loopback_and_opens_the_page(
     more: tuple[str, ...], opens: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -27,14 +29,26 @@ def test_it_serves_on_loopback_and_opens_the_page(
     monkeypatch.setenv("TRIBUNAL_SERVE_TRY", "false")
     monkeypatch.setattr("tribunal.service.serving.run", run)
     monkeypatch.setattr(webbrowser, "open", opened.append)
-    done = CliRunner().invoke(app, ["try", "--model", "rehearsal:court", "--graph", "arcade", *more])
+    done = CliRunner().invoke(
+        app, ["try", "--model", "rehearsal:court", "--graph", "arcade", *more]
+    )
     assert (done.exit_code, done.stdout) == (0, "http://127.0.0.1:41234/try\n"), done.output
     [options] = served
-    assert (options.host, options.port, options.try_, options.graph) == ("127.0.0.1", 0, True, "arcade")
+    assert (options.host, options.port, options.try_, options.graph) == (
+        "127.0.0.1",
+        0,
+        True,
+        "arcade",
+    )
     assert options.settings == {"model": "rehearsal:court"}
     assert opened == opens
 
 
 def test_two_models_are_refused() -> None:
-    done = CliRunner().invoke(app, ["try", "--model", "rehearsal:court", "--set", "model=openai:gpt-5"])
-    assert (done.exit_code, "is given by --model and by --set; give it once" in done.output) == (2, True)
+    done = CliRunner().invoke(
+        app, ["try", "--model", "rehearsal:court", "--set", "model=openai:gpt-5"]
+    )
+    assert (done.exit_code, "is given by --model and by --set; give it once" in done.output) == (
+        2,
+        True,
+    )

@@ -19,7 +19,16 @@ from typing import Any
 
 from tests.doubles import anthropic, gemini, moderations, ollama
 from tribunal.testing import server
-from tribunal.testing.messages import JSON, Answer, Fault, Reply, Request, Script, ScriptError, embedding
+from tribunal.testing.messages import (
+    JSON,
+    Answer,
+    Fault,
+    Reply,
+    Request,
+    Script,
+    ScriptError,
+    embedding,
+)
 
 __all__ = [
     "Answer",
@@ -34,13 +43,17 @@ __all__ = [
     "in_order",
 ]
 
-server.WIRES.update({"gemini": gemini, "anthropic": anthropic, "ollama": ollama, "moderations": moderations})
+server.WIRES.update(
+    {"gemini": gemini, "anthropic": anthropic, "ollama": ollama, "moderations": moderations}
+)
 
 
 class ScriptedServer(server.ScriptedServer):
     """The server that comes with the package, which here lists its models too, and tells another process its counts."""
 
-    def __init__(self, script: Script, *, models: Sequence[str] = ("scripted",), **more: Any) -> None:
+    def __init__(
+        self, script: Script, *, models: Sequence[str] = ("scripted",), **more: Any
+    ) -> None:
         """`models` are the names that are listed as served."""
         super().__init__(script, **more)
         self.models = tuple(models)
@@ -64,12 +77,27 @@ class ScriptedServer(server.ScriptedServer):
             return self.stats()
         answer = super().answer_other(method, path, body)
         if path.endswith("/api/tags"):
-            return {"models": [{"name": name, "model": name, "size": 0, "digest": ""} for name in self.models]}
+            return {
+                "models": [
+                    {"name": name, "model": name, "size": 0, "digest": ""} for name in self.models
+                ]
+            }
         if path.endswith("/v1beta/models"):
-            return {"models": [{"name": f"models/{name}", "displayName": name} for name in self.models]}
+            return {
+                "models": [{"name": f"models/{name}", "displayName": name} for name in self.models]
+            }
         if path.endswith("/models"):
-            common: dict[str, Any] = {"object": "model", "created": 0, "owned_by": "scripted", "type": "model"}
-            return {"object": "list", "data": [{"id": name, **common} for name in self.models], "has_more": False}
+            common: dict[str, Any] = {
+                "object": "model",
+                "created": 0,
+                "owned_by": "scripted",
+                "type": "model",
+            }
+            return {
+                "object": "list",
+                "data": [{"id": name, **common} for name in self.models],
+                "has_more": False,
+            }
         return answer
 
 

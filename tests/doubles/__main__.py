@@ -28,7 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     `GET /scripted` gives the counts, its CPU seconds and how long it was asked; `DELETE` forgets them.
     Returns 0, or 1 (with the first error on standard error) if the script failed.
     """
-    parser = argparse.ArgumentParser(prog="python -m tests.doubles", description="A scripted model server on loopback.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.doubles", description="A scripted model server on loopback."
+    )
     parser.add_argument("--script", required=True, metavar="MODULE:NAME", help="what answers")
     parser.add_argument("--port", type=int, default=0, help="0 for a free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds an answer takes")
@@ -37,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     module, _, name = given.script.partition(":")
     script: Script = getattr(importlib.import_module(module), name)
     try:
-        run_many(_serve(ScriptedServer(script, latency=given.latency, keep=given.keep, port=given.port)))
+        run_many(
+            _serve(ScriptedServer(script, latency=given.latency, keep=given.keep, port=given.port))
+        )
     except ScriptError as error:
         say(str(error), lines=True, aside=True)
         return 1

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, event, pieces, schema_in
+from tribunal.testing.messages import (
+    JSON,
+    Events,
+    Reply,
+    Request,
+    RequestContent,
+    encoded,
+    event,
+    pieces,
+    schema_in,
+)
 
 ENDS: tuple[str, ...] = ("/messages",)
 FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -34,7 +44,9 @@ def read_request(body: JSON, path: str) -> RequestContent:
         for part in parts:
             if part.get("type") == "image":
                 source = part["source"]
-                asked.images.append(source.get("url") or f"data:{source['media_type']};base64,{source['data']}")
+                asked.images.append(
+                    source.get("url") or f"data:{source['media_type']};base64,{source['data']}"
+                )
         asked.add(message["role"], [part["text"] for part in parts if "text" in part])
     return asked
 
@@ -55,7 +67,9 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
 
 
 def _blocks(thinking: str, words: str) -> list[JSON]:
-    thought: list[JSON] = [{"type": "thinking", "thinking": thinking, "signature": "signed"}] if thinking else []
+    thought: list[JSON] = (
+        [{"type": "thinking", "thinking": thinking, "signature": "signed"}] if thinking else []
+    )
     return [*thought, {"type": "text", "text": words}] if words else thought
 
 
@@ -75,17 +89,27 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
         "stop_sequence": None,
         "usage": {"input_tokens": prompt, "output_tokens": 1},
     }
-    said = [_typed({"type": "message_start", "message": message | reply.extra}), _typed({"type": "ping"})]
+    said = [
+        _typed({"type": "message_start", "message": message | reply.extra}),
+        _typed({"type": "ping"}),
+    ]
     for index, block in enumerate(_blocks(reply.thinking, words)):
         kind = block["type"]
         empty: JSON = {"type": kind, kind: ""} | ({"signature": ""} if kind == "thinking" else {})
         said.append(_typed({"type": "content_block_start", "index": index, "content_block": empty}))
-        deltas: list[JSON] = [{"type": f"{kind}_delta", kind: piece} for piece in pieces(block[kind])]
+        deltas: list[JSON] = [
+            {"type": f"{kind}_delta", kind: piece} for piece in pieces(block[kind])
+        ]
         deltas += [{"type": "signature_delta", "signature": "signed"}] if kind == "thinking" else []
-        said += [_typed({"type": "content_block_delta", "index": index, "delta": delta}) for delta in deltas]
+        said += [
+            _typed({"type": "content_block_delta", "index": index, "delta": delta})
+            for delta in deltas
+        ]
         said.append(_typed({"type": "content_block_stop", "index": index}))
     stopped = {"stop_reason": finish if reply.refusal is None else "refusal", "stop_sequence": None}
-    stopped |= {name: reply.extra[name] for name in ("stop_reason", "stop_sequence") if name in reply.extra}
+    stopped |= {
+        name: reply.extra[name] for name in ("stop_reason", "stop_sequence") if name in reply.extra
+    }
     usage = {"input_tokens": prompt, "output_tokens": completion}
     return said, [
         _typed({"type": "message_delta", "delta": stopped, "usage": usage}),
@@ -103,4 +127,8 @@ def _typed(body: JSON) -> bytes:
 
 def error(status: int, message: str, code: str | None) -> JSON:
     kind = code or _KINDS.get(status, "api_error")
-    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": message},
+        "request_id": "req_scripted",
+    }

@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote
 
-from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, event, pieces, schema_in
+from tribunal.testing.messages import (
+    JSON,
+    Events,
+    Reply,
+    Request,
+    RequestContent,
+    encoded,
+    event,
+    pieces,
+    schema_in,
+)
 
 ENDS: tuple[str, ...] = (":generateContent", ":streamGenerateContent")
 FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -39,8 +49,12 @@ def read_request(body: JSON, path: str) -> RequestContent:
             if "text" in part:
                 words.append(part["text"])
             elif data := part.get("inlineData"):
-                plain = data["data"].replace("-", "+").replace("_", "/")  # the client sends the URL-safe alphabet
-                asked.images.append(f"data:{data.get('mimeType') or data['mime_type']};base64,{plain}")
+                plain = (
+                    data["data"].replace("-", "+").replace("_", "/")
+                )  # the client sends the URL-safe alphabet
+                asked.images.append(
+                    f"data:{data.get('mimeType') or data['mime_type']};base64,{plain}"
+                )
             elif file := part.get("fileData"):
                 asked.images.append(file["fileUri"])
         if "parts" in content:
@@ -50,13 +64,24 @@ def read_request(body: JSON, path: str) -> RequestContent:
 
 def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
     extra = dict(reply.extra)
-    usage = {"promptTokenCount": prompt, "candidatesTokenCount": completion, "totalTokenCount": prompt + completion}
-    body: JSON = {"modelVersion": request.model, "responseId": f"scripted-{request.index}", "usageMetadata": usage}
+    usage = {
+        "promptTokenCount": prompt,
+        "candidatesTokenCount": completion,
+        "totalTokenCount": prompt + completion,
+    }
+    body: JSON = {
+        "modelVersion": request.model,
+        "responseId": f"scripted-{request.index}",
+        "usageMetadata": usage,
+    }
     if blocked := extra.pop("block_reason", None):
         body["promptFeedback"] = {"blockReason": blocked}
         body["usageMetadata"] = {"promptTokenCount": prompt, "totalTokenCount": prompt}
     else:
-        candidate: JSON = {"index": 0, "finishReason": finish if reply.refusal is None else "SAFETY"}
+        candidate: JSON = {
+            "index": 0,
+            "finishReason": finish if reply.refusal is None else "SAFETY",
+        }
         parts: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
         parts += [{"text": reply.text}] if reply.text and reply.refusal is None else []
         if parts:
@@ -78,8 +103,20 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
     for part in whole["candidates"][0].pop("content", {"parts": []})["parts"]:
         for number, piece in enumerate(pieces(part["text"]), 1):
             content = {"role": "model", "parts": [{**part, "text": piece}]}
-            so_far = {"promptTokenCount": prompt, "candidatesTokenCount": number, "totalTokenCount": prompt + number}
-            said.append(event({**head, "candidates": [{"index": 0, "content": content}], "usageMetadata": so_far}))
+            so_far = {
+                "promptTokenCount": prompt,
+                "candidatesTokenCount": number,
+                "totalTokenCount": prompt + number,
+            }
+            said.append(
+                event(
+                    {
+                        **head,
+                        "candidates": [{"index": 0, "content": content}],
+                        "usageMetadata": so_far,
+                    }
+                )
+            )
     return said, [event(whole)]
 
 
@@ -88,4 +125,10 @@ def failed(error: JSON) -> bytes:
 
 
 def error(status: int, message: str, code: str | None) -> JSON:
-    return {"error": {"code": status, "message": message, "status": code or _STATUS.get(status, "UNKNOWN")}}
+    return {
+        "error": {
+            "code": status,
+            "message": message,
+            "status": code or _STATUS.get(status, "UNKNOWN"),
+        }
+    }

@@ -33,7 +33,9 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
         "flagged": any(categories.values()), "categories": categories, "category_scores": scores,
         "category_applied_input_types": dict.fromkeys(CATEGORIES, kinds),
     }  # fmt: skip
-    return encoded({"id": f"modr-{request.index}", "model": "omni-moderation-2024-09-26", "results": [result]})
+    return encoded(
+        {"id": f"modr-{request.index}", "model": "omni-moderation-2024-09-26", "results": [result]}
+    )
 
 
 def streams(request: Request) -> bool:

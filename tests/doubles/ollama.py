@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tribunal.testing.messages import JSON, Events, Reply, Request, RequestContent, encoded, pieces, schema_in
+from tribunal.testing.messages import (
+    JSON,
+    Events,
+    Reply,
+    Request,
+    RequestContent,
+    encoded,
+    pieces,
+    schema_in,
+)
 
 ENDS: tuple[str, ...] = ("/api/chat",)
 FINISH: dict[str, str] = {}
@@ -25,9 +34,16 @@ def read_request(body: JSON, path: str) -> RequestContent:
 
 
 def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
-    message = {"role": "assistant", "content": reply.text if reply.refusal is None else reply.refusal}
+    message = {
+        "role": "assistant",
+        "content": reply.text if reply.refusal is None else reply.refusal,
+    }
     message |= {"thinking": reply.thinking} if reply.thinking else {}
-    return encoded(_HEAD | {"model": request.model, "message": message} | _end(reply, finish, prompt, completion))
+    return encoded(
+        _HEAD
+        | {"model": request.model, "message": message}
+        | _end(reply, finish, prompt, completion)
+    )
 
 
 def streams(request: Request) -> bool:
@@ -39,7 +55,10 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
     head = _HEAD | {"model": request.model}
 
     def line(message: JSON, last: JSON) -> bytes:
-        return encoded(head | {"message": {"role": "assistant", "content": "", **message}} | last) + b"\n"
+        return (
+            encoded(head | {"message": {"role": "assistant", "content": "", **message}} | last)
+            + b"\n"
+        )
 
     words = reply.text if reply.refusal is None else reply.refusal
     said = [line({"thinking": piece}, {"done": False}) for piece in pieces(reply.thinking)]

@@ -30,19 +30,29 @@ FORM = {"type": "json_schema", "json_schema": {"name": "Ruling", "schema": SCHEM
 
 async def post(url: str, **body: Any) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-        return await client.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": [], **body})
+        return await client.post(
+            f"{url}/v1/chat/completions", json={"model": "m", "messages": [], **body}
+        )
 
 
 async def test_a_faults_body_headers_and_delay() -> None:
     script = in_order(
-        [Fault(status=418, body={"odd": 1}, headers={"X-Odd": "yes"}, delay=0.1), Fault(message="no", code="c")]
+        [
+            Fault(status=418, body={"odd": 1}, headers={"X-Odd": "yes"}, delay=0.1),
+            Fault(message="no", code="c"),
+        ]
     )
     async with ScriptedServer(script) as server:
         odd = await post(server.url)
         assert server.requests[0].latency == 0.1
         assert (odd.status_code, odd.json(), odd.headers["x-odd"]) == (418, {"odd": 1}, "yes")
         plain = await post(server.url)
-        assert plain.json()["error"] == {"message": "no", "type": "server_error", "param": None, "code": "c"}
+        assert plain.json()["error"] == {
+            "message": "no",
+            "type": "server_error",
+            "param": None,
+            "code": "c",
+        }
 
 
 # Scripts
@@ -93,7 +103,10 @@ async def test_items_may_be_scripts_async_ones_too() -> None:
 
 async def test_what_is_no_request_is_said_to_be_none() -> None:
     with pytest.raises(ScriptError, match="not a request of this protocol"):  # noqa: PT012 - the block's end raises
-        async with ScriptedServer(in_order([])) as server, httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with (
+            ScriptedServer(in_order([])) as server,
+            httpx.AsyncClient(trust_env=False, timeout=60) as client,
+        ):
             answer = await client.post(f"{server.url}/v1/chat/completions", content=b"{")
             assert answer.status_code == 400
 
@@ -105,7 +118,9 @@ async def test_the_peak_in_flight_is_counted() -> None:
     async with ScriptedServer(lambda _: Reply("x", delay=0.1)) as server:
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             body = {"model": "m", "messages": []}
-            await asyncio.gather(*(client.post(f"{server.url}/v1/chat/completions", json=body) for _ in range(20)))
+            await asyncio.gather(
+                *(client.post(f"{server.url}/v1/chat/completions", json=body) for _ in range(20))
+            )
             await client.post(f"{server.url}/v1/chat/completions", json=body)
         assert (server.peak, server.in_flight, server.served) == (20, 0, 21)
         assert [request.index for request in server.requests] == list(range(21))
@@ -130,13 +145,19 @@ async def test_latency_is_kept_and_nothing_is_kept_of_a_request_on_demand() -> N
 def test_in_a_thread_of_its_own() -> None:
     with ScriptedServer(in_order(["hi"])) as server:
         answer = httpx.post(
-            f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False, timeout=60
+            f"{server.url}/v1/chat/completions",
+            json={"model": "m", "messages": []},
+            trust_env=False,
+            timeout=60,
         )
         assert answer.json()["choices"][0]["message"]["content"] == "hi"
         assert server.requests[0].model == "m"
     with pytest.raises(ScriptError), ScriptedServer(in_order([])) as server:
         httpx.post(
-            f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False, timeout=60
+            f"{server.url}/v1/chat/completions",
+            json={"model": "m", "messages": []},
+            trust_env=False,
+            timeout=60,
         )
 
 
@@ -155,12 +176,20 @@ def test_as_a_process_of_its_own() -> None:
         assert process.stdout is not None
         try:
             url = json.loads(process.stdout.readline())["url"]
-            asked = {"model": "m", "messages": [{"role": "user", "content": "[[key=p]]"}], "response_format": FORM}
-            answer = httpx.post(f"{url}/v1/chat/completions", json=asked, trust_env=False, timeout=60).json()
+            asked = {
+                "model": "m",
+                "messages": [{"role": "user", "content": "[[key=p]]"}],
+                "response_format": FORM,
+            }
+            answer = httpx.post(
+                f"{url}/v1/chat/completions", json=asked, trust_env=False, timeout=60
+            ).json()
             assert json.loads(answer["choices"][0]["message"]["content"])["label"] == 0
             answer = httpx.get(f"{url}/scripted", trust_env=False, timeout=60).json()
             assert (answer["served"], answer["peak"], answer["errors"]) == (1, 1, [])
-            assert httpx.delete(f"{url}/scripted", trust_env=False, timeout=60).json()["served"] == 0
+            assert (
+                httpx.delete(f"{url}/scripted", trust_env=False, timeout=60).json()["served"] == 0
+            )
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
@@ -169,7 +198,9 @@ def test_as_a_process_of_its_own() -> None:
 async def test_a_schema_may_stand_beside_json_object_as_llama_cpp_takes_it() -> None:
     async with ScriptedServer(ruling) as server:
         said = [{"role": "user", "content": "[[label=1]] [[label=0]]"}]
-        answer = await post(server.url, messages=said, response_format={"type": "json_object", "schema": SCHEMA})
+        answer = await post(
+            server.url, messages=said, response_format={"type": "json_object", "schema": SCHEMA}
+        )
         assert json.loads(answer.json()["choices"][0]["message"]["content"])["label"] == 1
         assert server.requests[0].format == "json_schema"
         await post(server.url, response_format={"type": "json_object"})
@@ -179,5 +210,7 @@ async def test_a_schema_may_stand_beside_json_object_as_llama_cpp_takes_it() -> 
 def test_base64_embeddings_are_little_endian_floats() -> None:
     with ScriptedServer(in_order([])) as server:
         asked = {"model": "e", "input": [[1, 2], [3]], "encoding_format": "base64", "dimensions": 8}
-        answer = httpx.post(f"{server.url}/v1/embeddings", json=asked, trust_env=False, timeout=60).json()
+        answer = httpx.post(
+            f"{server.url}/v1/embeddings", json=asked, trust_env=False, timeout=60
+        ).json()
     assert [len(base64.b64decode(row["embedding"])) for row in answer["data"]] == [32, 32]

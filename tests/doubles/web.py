@@ -84,7 +84,11 @@ class LocalServer(InThread):
 
     async def _handle(self, request: web.Request) -> web.Response:
         seen = Seen(
-            request.method, request.path_qs, time.monotonic(), dict(request.headers), request.query.get("q", "")
+            request.method,
+            request.path_qs,
+            time.monotonic(),
+            dict(request.headers),
+            request.query.get("q", ""),
         )
         self.log.append(seen)
         page = self.answer(request)
@@ -94,20 +98,29 @@ class LocalServer(InThread):
             await self.hold(seen)
         seen.finished = time.monotonic()
         body = page.body.encode() if isinstance(page.body, str) else page.body
-        return web.Response(status=page.status, body=body, headers={"Content-Type": page.content_type, **page.headers})
+        return web.Response(
+            status=page.status,
+            body=body,
+            headers={"Content-Type": page.content_type, **page.headers},
+        )
 
     async def __aenter__(self) -> Self:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._handle)
         # A client that gives up ends its request; one that waits for ever doesn't keep the server from closing.
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
+        self._runner = web.AppRunner(
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1
+        )
         await self._runner.setup()
         await web.TCPSite(self._runner, self.address, 0).start()
         self.port = self._runner.addresses[0][1]
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._runner is not None:
             await self._runner.cleanup()
@@ -116,7 +129,9 @@ class LocalServer(InThread):
 class Site(LocalServer):
     """A web site of given pages, by path (with its query string, or without). Others are 404, so is robots.txt."""
 
-    def __init__(self, pages: Mapping[str, SitePage | str], *, delay: float = 0.0, address: str = "127.0.0.1") -> None:
+    def __init__(
+        self, pages: Mapping[str, SitePage | str], *, delay: float = 0.0, address: str = "127.0.0.1"
+    ) -> None:
         """The mapping is read at each request, so pages may be added once the address is known."""
         super().__init__(delay=delay, address=address)
         self.pages = pages
@@ -166,7 +181,10 @@ class SearchServer(LocalServer):
 
     @staticmethod
     def _body(query: str, results: list[JSON]) -> JSON:
-        full = [{"title": "", "content": "", "engine": "scripted", "score": 1.0, **each} for each in results]
+        full = [
+            {"title": "", "content": "", "engine": "scripted", "score": 1.0, **each}
+            for each in results
+        ]
         return {
             "query": query,
             "number_of_results": len(full),

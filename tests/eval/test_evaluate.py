@@ -20,13 +20,18 @@ from tribunal.runner.journal import RESULTS, RUN
 from tribunal.runner.outage import LOST_IN_A_ROW
 from tribunal.runner.tally import RunTally
 
-ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10)
+ANSWER = Reply(
+    {"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10
+)
 
 
 def posts(tmp_path: Path, number: int, *blank: int) -> Path:
     """Posts of one word each; those named have an image that is none, and no words."""
     (tmp_path / "broken.png").write_bytes(b"none")
-    rows = [f"p{place},,broken.png,0" if place in blank else f"p{place},word-{place}.,,0" for place in range(number)]
+    rows = [
+        f"p{place},,broken.png,0" if place in blank else f"p{place},word-{place}.,,0"
+        for place in range(number)
+    ]
     path = tmp_path / "posts.csv"
     path.write_text("id,text,image,label\n" + "\n".join(rows) + "\n")
     return path
@@ -39,7 +44,9 @@ def wanted(data: Path, graph: str = "baseline", repeats: int = 1, **settings: An
     )  # fmt: skip
 
 
-async def decided(server: ScriptedServer, evaluation: Evaluation, out: Path, **more: Any) -> RunTally:
+async def decided(
+    server: ScriptedServer, evaluation: Evaluation, out: Path, **more: Any
+) -> RunTally:
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     return await asyncio.to_thread(evaluate, evaluation, out, **more)
 
@@ -53,7 +60,9 @@ def held(folder: Path) -> dict[str, Any]:
     return run
 
 
-async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(tmp_path: Path) -> None:
+async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(
+    tmp_path: Path,
+) -> None:
     data = posts(tmp_path, 2)
     debate = wanted(data, "arcade", cache=str(tmp_path / "cache.sqlite"))
     async with ScriptedServer(court_script(explicit=True)) as server:
@@ -66,7 +75,9 @@ async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(t
             assert {line["usage"]["calls"] for line in lines(tmp_path / f"by-{name}")} == {4}
         cut = lines(tmp_path / "paid")[:1]
         (tmp_path / "paid" / RESULTS).write_text(json.dumps(cut[0]) + "\n")
-        with pytest.raises(BadInput, match=r"budget_from: .*has no result of post 'p\d'; give a finished run"):
+        with pytest.raises(
+            BadInput, match=r"budget_from: .*has no result of post 'p\d'; give a finished run"
+        ):
             await decided(server, debate, tmp_path / "cut", budget_from=tmp_path / "paid")
 
 
@@ -102,8 +113,12 @@ async def test_what_should_be_known_of_the_posts_is_told_before_the_first(tmp_pa
         return ANSWER
 
     async with ScriptedServer(script) as server:
-        await decided(server, wanted(path), tmp_path / "run", options=RunOptions(warn=warned.append))
-    assert [warning.partition(": ")[2].partition(":")[0] for warning in warned] == ["1 rows were left out"]
+        await decided(
+            server, wanted(path), tmp_path / "run", options=RunOptions(warn=warned.append)
+        )
+    assert [warning.partition(": ")[2].partition(":")[0] for warning in warned] == [
+        "1 rows were left out"
+    ]
 
 
 async def test_a_disk_that_fills_as_results_are_put_on_it_stops_the_run(
@@ -120,7 +135,9 @@ async def test_a_disk_that_fills_as_results_are_put_on_it_stops_the_run(
         os.truncate(results, 0)
         monkeypatch.setattr(os, "fsync", full)
         monkeypatch.setattr("tribunal.runner.journal.SYNC_EVERY", 0.0)
-        tally = await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run", options=RunOptions(in_flight=1))
+        tally = await decided(
+            server, wanted(posts(tmp_path, 3)), tmp_path / "run", options=RunOptions(in_flight=1)
+        )
     assert "No space left on device" in tally.stopped
     assert 0 < tally.done < 3
 
@@ -132,7 +149,11 @@ def test_a_folder_that_can_t_be_used_is_named(tmp_path: Path) -> None:
         lock_run_folder(tmp_path / "file"),
     ):
         pass
-    for content, says in ((None, "has results and no run.json"), ("{", "can't be used"), ("[]", "holds no object")):
+    for content, says in (
+        (None, "has results and no run.json"),
+        ("{", "can't be used"),
+        ("[]", "holds no object"),
+    ):
         folder = tmp_path / says.split()[0].strip("'")
         folder.mkdir(exist_ok=True)
         (folder / RESULTS).write_text("a result\n")

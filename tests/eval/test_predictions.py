@@ -47,7 +47,9 @@ FORMATS: dict[str, Callable[[Rows], bytes]] = {
 
 def import_file(tmp_path: Path, file: Path, *options: str, out: str = "run") -> Result:
     posts = tmp_path / "posts.csv"
-    posts.write_text("id,text,label\n" + "".join(f"{id},word-{id}.,{label}\n" for id, label in GOLD.items()))
+    posts.write_text(
+        "id,text,label\n" + "".join(f"{id},word-{id}.,{label}\n" for id, label in GOLD.items())
+    )
     command = ["eval", "--dataset", "table", "--data", str(posts), "--out", str(tmp_path / out)]
     return CliRunner().invoke(app, [*command, "--predictions", str(file), *options])
 
@@ -64,19 +66,29 @@ def results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_every_format_becomes_the_results_of_a_run_without_a_call(tmp_path: Path, name: str) -> None:
+def test_every_format_becomes_the_results_of_a_run_without_a_call(
+    tmp_path: Path, name: str
+) -> None:
     imported = import_rows(tmp_path, ROWS, "--json", name=name)
     assert imported.exit_code == 0, imported.output
     printed = json.loads(imported.stdout)
-    assert (printed["done"], printed["outcomes"], printed["calls"]) == (4, {"negative": 1, "positive": 3}, 0)
+    assert (printed["done"], printed["outcomes"], printed["calls"]) == (
+        4,
+        {"negative": 1, "positive": 3},
+        0,
+    )
     assert printed["metrics"]["accuracy"] == 0.75
     found = results(tmp_path / "run")
-    assert {id: (line["label"], line["confidence"], line["explanation"]) for id, line in found.items()} == {
-        row["id"]: (int(row["label"]), row["confidence"], row["explanation"]) for row in ROWS
-    }
+    assert {
+        id: (line["label"], line["confidence"], line["explanation"]) for id, line in found.items()
+    } == {row["id"]: (int(row["label"]), row["confidence"], row["explanation"]) for row in ROWS}
     assert {id: line["gold"]["label"] for id, line in found.items()} == GOLD
     run = json.loads((tmp_path / "run" / "run.json").read_bytes())
-    assert (run["graph"], run["predictions"]["file"], run["predictions"]["rows"]) == ("imported", name, 4)
+    assert (run["graph"], run["predictions"]["file"], run["predictions"]["rows"]) == (
+        "imported",
+        name,
+        4,
+    )
     assert run["finished"]
 
 
@@ -130,7 +142,9 @@ def changed(place: int, **cells: Any) -> Rows:
 def test_a_bad_row_is_named_by_file_and_row_and_nothing_is_written(
     tmp_path: Path, rows: Rows, facts: list[str], name: str
 ) -> None:
-    texts = [{key: str(value) for key, value in row.items()} for row in rows]  # a column of Parquet has one type
+    texts = [
+        {key: str(value) for key, value in row.items()} for row in rows
+    ]  # a column of Parquet has one type
     refused = import_rows(tmp_path, texts, name=name)
     assert refused.exit_code == 2, refused.output
     assert all(fact in refused.stderr for fact in [name, *facts]), refused.stderr
@@ -152,7 +166,9 @@ def test_options_of_a_graph_are_refused(tmp_path: Path, options: list[str], flag
     assert f"{flag}: has no effect with --predictions" in refused.stderr
 
 
-def test_a_post_without_a_prediction_is_a_failure_and_other_rows_are_left_out_with_a_warning(tmp_path: Path) -> None:
+def test_a_post_without_a_prediction_is_a_failure_and_other_rows_are_left_out_with_a_warning(
+    tmp_path: Path,
+) -> None:
     imported = import_rows(tmp_path, [*ROWS[:3], {"id": "elsewhere", "label": "1"}])
     assert imported.exit_code == 0
     assert "no row of 1 of 4 posts" in imported.stderr
@@ -176,14 +192,20 @@ def test_an_import_that_was_cut_goes_on_and_another_file_is_refused(tmp_path: Pa
 
 def test_results_of_a_run_are_predictions_too(tmp_path: Path) -> None:
     import_rows(tmp_path, ROWS)
-    again = import_file(tmp_path, tmp_path / "run" / "results.jsonl", "--scheme", "binary", out="again")
+    again = import_file(
+        tmp_path, tmp_path / "run" / "results.jsonl", "--scheme", "binary", out="again"
+    )
     assert again.exit_code == 0, again.output
     first, second = results(tmp_path / "run"), results(tmp_path / "again")
     for name in ("label", "category", "confidence", "explanation"):
-        assert {id: line[name] for id, line in first.items()} == {id: line[name] for id, line in second.items()}
+        assert {id: line[name] for id, line in first.items()} == {
+            id: line[name] for id, line in second.items()
+        }
 
 
-def test_report_names_the_file_and_gives_no_cost_and_a_cascade_has_it_as_a_stage(tmp_path: Path) -> None:
+def test_report_names_the_file_and_gives_no_cost_and_a_cascade_has_it_as_a_stage(
+    tmp_path: Path,
+) -> None:
     import_rows(tmp_path, ROWS)
     (tmp_path / "q.csv").write_bytes(delimited(changed(2, label="0")))
     import_file(tmp_path, tmp_path / "q.csv", "--scheme", "binary", out="other")

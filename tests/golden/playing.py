@@ -23,7 +23,9 @@ CHOICES: dict[str, dict[str, Any]] = {
 def heading(request: Request) -> str:
     """Which part a request asks for, in the words of its prompt."""
     own = QUOTED.sub("", request.text)  # a post may hold a heading too
-    return next(line for line in own.splitlines() if line.startswith("# Your part: ")).removeprefix("# Your part: ")
+    return next(line for line in own.splitlines() if line.startswith("# Your part: ")).removeprefix(
+        "# Your part: "
+    )
 
 
 class Player:
@@ -48,13 +50,22 @@ class Player:
     def _filled(self, schema: JSON, request: Request, part: str, path: tuple[str, ...]) -> Any:
         if "$ref" in schema:
             assert request.schema is not None
-            return self._filled(request.schema["$defs"][schema["$ref"].rpartition("/")[2]], request, part, path)
+            return self._filled(
+                request.schema["$defs"][schema["$ref"].rpartition("/")[2]], request, part, path
+            )
         name = next((each for each in reversed(path) if not each.isdecimal()), "")
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:
-            wanted = next((value for words, value in CHOICES.get(name, {}).items() if words in part), schema["enum"][0])
-            return wanted if wanted in schema["enum"] else schema["enum"][wanted if isinstance(wanted, int) else 0]
+            wanted = next(
+                (value for words, value in CHOICES.get(name, {}).items() if words in part),
+                schema["enum"][0],
+            )
+            return (
+                wanted
+                if wanted in schema["enum"]
+                else schema["enum"][wanted if isinstance(wanted, int) else 0]
+            )
         if "anyOf" in schema:
             return self._filled(schema["anyOf"][0], request, part, path)
         kind = schema.get("type")
@@ -63,7 +74,8 @@ class Player:
             return {each: self._filled(inner[each], request, part, (*path, each)) for each in inner}
         if kind == "array":
             return [
-                self._filled(schema["items"], request, part, (*path, str(n))) for n in range(self._many(name, part))
+                self._filled(schema["items"], request, part, (*path, str(n)))
+                for n in range(self._many(name, part))
             ]
         if kind == "boolean":
             return self.asked[part] > 1
@@ -104,7 +116,9 @@ def readable(request: Request) -> str:
         for name, value in request.body.items()
         if name not in ("messages", "response_format", "stream") and value is not None
     }
-    lines = [f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(body.items())]
+    lines = [
+        f"- {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(body.items())
+    ]
     parts = ["\n".join(lines)]
     for message in request.body["messages"]:
         content = message["content"]
@@ -117,14 +131,23 @@ def readable(request: Request) -> str:
     text = re.sub(r"http://127\.0\.0\.1:\d+", "http://site", "\n\n".join(parts))
     marks: dict[str, str] = {}
     # A mark is a digest of the words between it, which hold the site's port where they hold an address.
-    return re.sub(r"\b[0-9a-f]{16}\b", lambda found: marks.setdefault(found[0], f"mark-{len(marks) + 1}"), text) + "\n"
+    return (
+        re.sub(
+            r"\b[0-9a-f]{16}\b",
+            lambda found: marks.setdefault(found[0], f"mark-{len(marks) + 1}"),
+            text,
+        )
+        + "\n"
+    )
 
 
 def _shown(piece: JSON) -> str:
     if piece["type"] == "text":
         return f"~~~text\n{piece['text']}\n~~~"
     uri = piece["image_url"]["url"]
-    return f"(image: {uri.partition(';')[0]}, sha256 {hashlib.sha256(uri.encode()).hexdigest()[:12]})"
+    return (
+        f"(image: {uri.partition(';')[0]}, sha256 {hashlib.sha256(uri.encode()).hexdigest()[:12]})"
+    )
 
 
 def difference(base: str, other: str) -> str:

@@ -39,14 +39,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "all three": {"text": KOREAN, "image": True, "scheme": "binary"},
     "an image that the model can't see": {"image": True, "blind": True},
     "earlier posts": {"earlier": ["Who let them in?", "Nobody asked us."]},
-    "an appeal": {"appeal": {"reason": "It is a line of a song.", "context": "I posted the music before."}},
+    "an appeal": {
+        "appeal": {"reason": "It is a line of a song.", "context": "I posted the music before."}
+    },
     "boxes": {"image": True, "boxes": True},
     "a reviewer's question": {"question": "Is it a quotation?"},
 }
 OF_SOME = {"boxes": ("arcade", "multiround", "tribunal"), "a reviewer's question": ("tribunal",)}
 
 
-async def asked(name: str, picture: str, text: str = ENGLISH, image: bool = False, **more: Any) -> dict[str, Request]:
+async def asked(
+    name: str, picture: str, text: str = ENGLISH, image: bool = False, **more: Any
+) -> dict[str, Request]:
     """What each seat was sent in one case: of each part one request, and another one where it was sent several.
 
     In a loop of its own, since a loop remembers which sites may be fetched, and each case has a site of its own.
@@ -54,7 +58,9 @@ async def asked(name: str, picture: str, text: str = ENGLISH, image: bool = Fals
     return await asyncio.to_thread(asyncio.run, _asked(name, picture, text, image, **more))
 
 
-async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -> dict[str, Request]:
+async def _asked(
+    name: str, picture: str, text: str, image: bool, **more: Any
+) -> dict[str, Request]:
     graph, settings, explicit = CASES[name]
     blind, question = more.pop("blind", False), more.pop("question", None)
     of_the_post = {each: more.pop(each) for each in ("earlier", "appeal") if each in more}
@@ -65,7 +71,9 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
 
     def script(request: Request) -> Reply | Fault:
         return (
-            Fault(400, "image_url is only supported by certain models") if blind and request.images else player(request)
+            Fault(400, "image_url is only supported by certain models")
+            if blind and request.images
+            else player(request)
         )
 
     async with Site(pages) as site, ScriptedServer(script) as server:
@@ -75,11 +83,18 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
 
         async with SearchServer(found) as search:
             os.environ["TRIBUNAL_FETCH_ALLOW"] = site.host
-            web = {"search": "searxng", "searxng_url": search.url, "archive": "evidence.sqlite", "max_turns": 2}
+            web = {
+                "search": "searxng",
+                "searxng_url": search.url,
+                "archive": "evidence.sqlite",
+                "max_turns": 2,
+            }
             world = {**web, **{name: more.pop(name) for name in ("scheme",) if name in more}}
             own = where_heeded(graph, world, **{**settings, **more})
             own |= {"review": True, "review_rule": ["all"]} if question else {}
-            record = await decide(server, text, graph=graph, image=picture if image else None, **own, **of_the_post)
+            record = await decide(
+                server, text, graph=graph, image=picture if image else None, **own, **of_the_post
+            )
             before = len(server.requests) if question else 0
             if question:
                 await submit_review(str(record.thread), {"type": "response", "args": question})
@@ -92,7 +107,9 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
     sent: dict[str, Request] = {}
     for part, requests in parts.items():
         # By their words, since those who speak at the same time arrive in any order.
-        first, *_, last = sorted([requests[0], *requests], key=lambda request: (request.text, request.temperature or 0))
+        first, *_, last = sorted(
+            [requests[0], *requests], key=lambda request: (request.text, request.temperature or 0)
+        )
         sent[part] = first
         if (last.text, last.temperature) != (first.text, first.temperature):
             sent[f"{part}-again"] = last
@@ -117,13 +134,19 @@ async def test_what_each_seat_is_sent(name: str, tmp_path: Path) -> None:
 async def test_what_whoever_writes_to_the_author_is_sent() -> None:
     [request] = (await explained(FRENCH, language="fr"))[1]
     [spanish] = (await explained(FRENCH, FRENCH, language="es"))[1][:1]
-    check_pages("explained", {"the-explainer": request}, {"an author who reads Spanish": {"the-explainer": spanish}})
+    check_pages(
+        "explained",
+        {"the-explainer": request},
+        {"an author who reads Spanish": {"the-explainer": spanish}},
+    )
 
 
 MATERIAL = re.compile(r"<<<([\w+.:%-]+ mark-\d+)\n.*?\n\1>>>", re.DOTALL)
 
 
-@pytest.mark.parametrize("page", sorted(PAGES.glob("**/*.md")), ids=lambda page: str(page.relative_to(PAGES)))
+@pytest.mark.parametrize(
+    "page", sorted(PAGES.glob("**/*.md")), ids=lambda page: str(page.relative_to(PAGES))
+)
 def test_nothing_is_said_of_an_image_where_there_is_none(page: Path) -> None:
     request = page.read_text("utf-8").partition("\n# With ")[0].partition("\n## response_format")[0]
     assert "image" not in MATERIAL.sub("", request)
@@ -138,7 +161,11 @@ def check_pages(name: str, base: dict[str, Request], others: dict[str, dict[str,
         page = f"# {name}: {part}\n\n{readable(request)}"
         for title, sent in others.items():
             # Who isn't asked for boxes, or isn't sent the question, needs no section of it.
-            usual = others["an image beside the text"].get(part, request) if title == "boxes" else request
+            usual = (
+                others["an image beside the text"].get(part, request)
+                if title == "boxes"
+                else request
+            )
             if part not in sent or (title in OF_SOME and readable(sent[part]) == readable(usual)):
                 continue
             changed = difference(readable(usual), readable(sent[part]))

@@ -63,12 +63,20 @@ async def test_who_is_told_what(tmp_path: Path) -> None:
         courts = [each for each in COURTS if graph == "arcade" and (each, part) in sent]
         besides = set[str]().union(*(sent[each, part][1] for each in courts)) - marks
         heats = heats.union(*(sent[each, part][2] for each in courts))
-        shown = [", ".join(sorted(marks)), f"tribunal also: {', '.join(sorted(besides))}" if besides else ""]
+        shown = [
+            ", ".join(sorted(marks)),
+            f"tribunal also: {', '.join(sorted(besides))}" if besides else "",
+        ]
         missing = [each for each in TOLD if each not in told]
         policy = ", ".join(sorted(told, key=TOLD.index))
         if len(missing) < 3:
             policy = f"all but {' and '.join(missing)}" if missing else "all"
-        row: tuple[str, ...] = (part, policy, "; ".join(filter(None, shown)), ", ".join(sorted(heats)))
+        row: tuple[str, ...] = (
+            part,
+            policy,
+            "; ".join(filter(None, shown)),
+            ", ".join(sorted(heats)),
+        )
         rows.setdefault(row, []).extend(courts or [graph])
     # A row is on the page of its first graph; rows of the hybrid only are on its own page.
     lines: dict[str, list[str]] = {page: [*HEAD] for page in PAGES.values()}

@@ -25,7 +25,9 @@ def operator(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(operator: Path) -> Iterator[str]:
     """The address of a server of this project's graphs, whose clients may name files of one folder and one model."""
     named = "image policy prompts line_up threshold_file archive cache perspectives precedents"
-    allow = ",".join([*(f"{each}={operator}/open/*" for each in named.split()), "model=ollama:gemma3:*"])
+    allow = ",".join(
+        [*(f"{each}={operator}/open/*" for each in named.split()), "model=ollama:gemma3:*"]
+    )
     with dev_server(PROJECT, operator, allow=allow, keep="yes") as address:
         yield address
 

@@ -20,7 +20,11 @@ PASSAGE = "evidence-one says that it is an old insult."
 
 def part(request: Request) -> str:
     """Which part a request asks for, of whichever system."""
-    return next(name for named in (court_part, research_part, panel_part) if (name := _part_by(named, request)))
+    return next(
+        name
+        for named in (court_part, research_part, panel_part)
+        if (name := _part_by(named, request))
+    )
 
 
 def hybrid_script(*, explicit: bool = False, **instead: Any) -> Script:
@@ -36,7 +40,9 @@ def hybrid_script(*, explicit: bool = False, **instead: Any) -> Script:
         if name in instead and not isinstance(instead[name], list):
             given = instead[name]
             return given if isinstance(given, Reply | Fault) else Reply(given)
-        answer = next(answers for named, answers in scripts.items() if _part_by(named, request))(request)
+        answer = next(answers for named, answers in scripts.items() if _part_by(named, request))(
+            request
+        )
         assert isinstance(answer, Reply | Fault)
         return answer
 

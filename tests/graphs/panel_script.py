@@ -24,7 +24,9 @@ def part(request: Request) -> str:
 
 def whose(request: Request) -> str:
     """Which example perspective a request is, by its criterion."""
-    return next(name for name in EXAMPLES if find_perspective(name).criterion.strip()[:60] in request.text)
+    return next(
+        name for name in EXAMPLES if find_perspective(name).criterion.strip()[:60] in request.text
+    )
 
 
 def panel(hateful: int = 3, /, **instead: Any) -> Any:
@@ -39,7 +41,12 @@ def panel(hateful: int = 3, /, **instead: Any) -> Any:
                 given = instead[own.name]
                 return given if isinstance(given, Reply | Fault) else Reply(given)
             stance = own is None or EXAMPLES.index(own.name) < hateful
-            return Reply({"label": names[0 if stance else 1], "reason": f"reason-of-{own.name if own else 'base'}"})
+            return Reply(
+                {
+                    "label": names[0 if stance else 1],
+                    "reason": f"reason-of-{own.name if own else 'base'}",
+                }
+            )
         if name in instead:
             return Reply(instead[name])
         if name == "judge":

@@ -54,12 +54,18 @@ class World:
         return [request for request in self.model.requests if self.part(request) == name]
 
     async def decide(self, text: str = POST, **settings: Any) -> Record:
-        return await decide(self.model, text, graph=self.graph, **where_heeded(self.graph, self.settings, **settings))
+        return await decide(
+            self.model,
+            text,
+            graph=self.graph,
+            **where_heeded(self.graph, self.settings, **settings),
+        )
 
 
 def html(*sentences: str, title: str = "A page") -> str:
     paragraphs = "".join(
-        f"<p>{sentence} This page goes on about other things for a while.</p>" for sentence in sentences
+        f"<p>{sentence} This page goes on about other things for a while.</p>"
+        for sentence in sentences
     )
     return f"<html lang=en><head><title>{title}</title></head><body><article>{paragraphs}</article></body></html>"
 
@@ -78,13 +84,30 @@ def researcher(enough_at: int | None = 1, **instead: Any) -> Script:
             case "queries":
                 turns["queries"] += 1
                 turn = turns["queries"]
-                plan = {"thought": f"thought-{turn}", "entities": [f"entity-{turn}"], "claims": [f"claim-{turn}"]}
+                plan = {
+                    "thought": f"thought-{turn}",
+                    "entities": [f"entity-{turn}"],
+                    "claims": [f"claim-{turn}"],
+                }
                 return Reply({**plan, "queries": [f"query {turn}{letter}" for letter in "abc"]})
             case "relevance":
-                return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\.$", request.text, re.MULTILINE)]})
+                return Reply(
+                    {
+                        "relevant": [
+                            int(each)
+                            for each in re.findall(r"^(\d+)\.$", request.text, re.MULTILINE)
+                        ]
+                    }
+                )
             case "passages":
                 found = re.findall(r"[^.\n]*evidence-\w+[^.\n]*\.", request.text)
-                return Reply({"passages": [{"passage": each.strip(), "stance": "supports"} for each in found]})
+                return Reply(
+                    {
+                        "passages": [
+                            {"passage": each.strip(), "stance": "supports"} for each in found
+                        ]
+                    }
+                )
             case "weigh":
                 ids = re.findall(r"^\[(E\d+)\]", request.text, re.MULTILINE)
                 return Reply({"reasoning": f"weighed {' and '.join(ids)}", "judgement": "hate"})
@@ -116,9 +139,16 @@ async def world(
         def found(query: str) -> Any:
             if hits:
                 return hits(site, query)
-            return [{"url": f"{site.url}{path}", "title": f"page {path}", "content": "a snippet"} for path in pages]
+            return [
+                {"url": f"{site.url}{path}", "title": f"page {path}", "content": "a snippet"}
+                for path in pages
+            ]
 
         async with SearchServer(found) as search:
             os.environ["TRIBUNAL_FETCH_ALLOW"] = site.host
-            settings = {"search": "searxng", "searxng_url": search.url, "archive": "evidence.sqlite"}
+            settings = {
+                "search": "searxng",
+                "searxng_url": search.url,
+                "archive": "evidence.sqlite",
+            }
             yield World(model, search, site, settings)

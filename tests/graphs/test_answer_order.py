@@ -38,7 +38,9 @@ def is_label(field: JSON) -> bool:
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_reasons_come_before_labels_in_every_form_of_every_graph(name: str, tmp_path: Path) -> None:
+async def test_reasons_come_before_labels_in_every_form_of_every_graph(
+    name: str, tmp_path: Path
+) -> None:
     order: dict[str, Any] = (
         {"answer_order": "reason-first"} if name == "baseline" else {}
     )  # whose own order is the published one
@@ -46,9 +48,15 @@ async def test_reasons_come_before_labels_in_every_form_of_every_graph(name: str
     held = [made["properties"] for form in forms for made in objects(form)]
     assert held or name == "antihate/zero-shot"  # which answers in the paper's own words
     for fields in held:
-        kinds = [(is_prose(fields[each]), is_label(fields[each]), each) for each in fields if each not in NO_LABELS]
+        kinds = [
+            (is_prose(fields[each]), is_label(fields[each]), each)
+            for each in fields
+            if each not in NO_LABELS
+        ]
         last_prose = max((place for place, (prose, _, _) in enumerate(kinds) if prose), default=-1)
-        assert [each for place, (_, label, each) in enumerate(kinds) if label and place < last_prose] == []
+        assert [
+            each for place, (_, label, each) in enumerate(kinds) if label and place < last_prose
+        ] == []
 
 
 def listed(request: Request) -> list[str]:
@@ -92,15 +100,26 @@ ORDERS = {True: ["category", "explanation"], False: ["explanation", "category"]}
 async def test_the_baseline_gives_the_label_first_and_a_draw_of_a_vote_reasons_first(
     graph: str, settings: dict[str, Any], label_first: bool
 ) -> None:
-    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "why"})) as server:
+    async with ScriptedServer(
+        lambda request: Reply({"category": "NotHate", "explanation": "why"})
+    ) as server:
         record = await decide(server, graph=graph, **settings)
     schema = server.requests[0].schema or {}
-    assert list(schema["properties"]) == schema["required"] == listed(server.requests[0]) == ORDERS[label_first]
+    assert (
+        list(schema["properties"])
+        == schema["required"]
+        == listed(server.requests[0])
+        == ORDERS[label_first]
+    )
     assert record.outcome == "verdict"
 
 
-@pytest.mark.parametrize(("order", "wanted"), [({}, ["reason", "answer"]), (LABEL, ["answer", "reason"])])
-async def test_the_zero_shot_peer_of_a_debate_heeds_the_order(order: dict[str, str], wanted: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("order", "wanted"), [({}, ["reason", "answer"]), (LABEL, ["answer", "reason"])]
+)
+async def test_the_zero_shot_peer_of_a_debate_heeds_the_order(
+    order: dict[str, str], wanted: list[str]
+) -> None:
     async with ScriptedServer(lambda request: Reply({"answer": "NO", "reason": "why"})) as server:
         await decide(server, graph="baseline", mode="zero-shot", **order)
     schema = server.requests[0].schema or {}
@@ -123,6 +142,11 @@ async def test_so_it_does_where_a_server_takes_no_schema_and_in_the_zero_shot_mo
 async def test_an_answer_of_one_order_is_not_taken_for_one_of_the_other(tmp_path: Path) -> None:
     cache = str(tmp_path / "answers.sqlite")
     async with ScriptedServer(panel()) as server:
-        for order, calls in (("reason-first", 1), ("label-first", 2), ("label-first", 2), ("reason-first", 2)):
+        for order, calls in (
+            ("reason-first", 1),
+            ("label-first", 2),
+            ("label-first", 2),
+            ("reason-first", 2),
+        ):
             await decide(server, graph="predict", mode="base", answer_order=order, cache=cache)
             assert len(server.requests) == calls

@@ -14,10 +14,17 @@ async def test_enough_after_one_turn() -> None:
         assert it.parts[0] == "queries"
         assert sorted(it.search.queries) == ["query 1a", "query 1b", "query 1c"]
         assert {seen.path for seen in it.site.log} == {"/robots.txt", "/1", "/2"}
-    assert it.parts.count("relevance") == 1  # of three queries with the same hits, one has hits that are new
+    assert (
+        it.parts.count("relevance") == 1
+    )  # of three queries with the same hits, one has hits that are new
     assert it.parts[-2:] == ["enough", "verdict"]
     assert it.parts.count("weigh") == 2
-    assert (record.outcome, record.label, record.category, record.scheme) == ("verdict", 1, "Hateful", "binary")
+    assert (record.outcome, record.label, record.category, record.scheme) == (
+        "verdict",
+        1,
+        "Hateful",
+        "binary",
+    )
     assert record.confidence == 0.8
     assert record.research is not None
     assert (record.research["turn"], record.research["sufficient"]) == (1, True)
@@ -39,7 +46,9 @@ async def test_enough_after_one_turn() -> None:
 async def test_who_sees_what() -> None:
     async with world(researcher(enough_at=1)) as it:
         await it.decide()
-    assert all(POST in request.text for request in it.model.requests)  # the post is restated, unchanged, in every call
+    assert all(
+        POST in request.text for request in it.model.requests
+    )  # the post is restated, unchanged, in every call
     first, second = it.asked("weigh")
     assert "Undecided" in first.text
     assert "[E1]" in first.text
@@ -65,17 +74,27 @@ async def test_enough_after_three_turns_with_nothing_tried_twice() -> None:
             {"url": f"{site.url}/1#again", "title": "t"},
         ]
 
-    pages: dict[str, SitePage | str] = {f"/{each}": html(f"evidence-{each} is here.") for each in (1, 2, 3)}
+    pages: dict[str, SitePage | str] = {
+        f"/{each}": html(f"evidence-{each} is here.") for each in (1, 2, 3)
+    }
     async with world(researcher(enough_at=3), pages, hits) as it:
         record = await it.decide(max_turns=5)
         assert len(it.search.queries) == len(set(it.search.queries)) == 9
-        assert sorted(seen.path for seen in it.site.log if seen.path != "/robots.txt") == ["/1", "/2", "/3"]
+        assert sorted(seen.path for seen in it.site.log if seen.path != "/robots.txt") == [
+            "/1",
+            "/2",
+            "/3",
+        ]
     second = it.asked("queries")[1].text
     assert "query 1a" in second
     assert "what-is-missing" in second
     assert "query 2c" in it.asked("queries")[2].text
     assert record.research is not None
-    assert (record.research["turn"], record.research["sufficient"], len(record.evidence)) == (3, True, 3)
+    assert (record.research["turn"], record.research["sufficient"], len(record.evidence)) == (
+        3,
+        True,
+        3,
+    )
 
 
 async def test_never_enough() -> None:
@@ -121,10 +140,17 @@ async def test_a_search_that_fails_is_a_normal_outcome_and_said() -> None:
 
 
 async def test_a_page_longer_than_a_window_is_read_in_parts_with_overlap() -> None:
-    long = html(*[f"filler sentence number {each} is here." for each in range(400)], "evidence-last is at the end.")
+    long = html(
+        *[f"filler sentence number {each} is here." for each in range(400)],
+        "evidence-last is at the end.",
+    )
     async with world(researcher(), {"/1": long}) as it:
-        record = await it.decide(window_tokens=1000, window_overlap=100, max_turns=1, max_windows=20)
-        few = await it.decide("another post", window_tokens=1000, window_overlap=100, max_turns=1, max_windows=2)
+        record = await it.decide(
+            window_tokens=1000, window_overlap=100, max_turns=1, max_windows=20
+        )
+        few = await it.decide(
+            "another post", window_tokens=1000, window_overlap=100, max_turns=1, max_windows=2
+        )
     read = [request for request in it.asked("passages") if POST in request.text]
     assert len(read) > 3
     assert record.evidence[0].passage == "evidence-last is at the end."
@@ -143,13 +169,22 @@ async def test_a_passage_that_the_page_does_not_hold_is_rejected() -> None:
 
 
 async def test_a_citation_of_an_unknown_id_is_struck_out_and_costs_no_call() -> None:
-    steps = [{"claim": "so [E7]", "evidence": ["e1", "E9", "[E1]"]}, {"claim": "and so", "evidence": []}]
+    steps = [
+        {"claim": "so [E7]", "evidence": ["e1", "E9", "[E1]"]},
+        {"claim": "and so", "evidence": []},
+    ]
     async with world(researcher(verdict={"steps": steps, "label": "hate", "confidence": 90})) as it:
         record = await it.decide(max_turns=1)
     assert (record.outcome, it.parts.count("verdict"), record.confidence) == ("verdict", 1, 0.9)
-    assert [(step.claim, step.evidence) for step in record.steps] == [("so", ("E1",)), ("and so", ())]
+    assert [(step.claim, step.evidence) for step in record.steps] == [
+        ("so", ("E1",)),
+        ("and so", ()),
+    ]
     for each in ("E9", "E7"):
-        assert f"the judge cited {each}, which this case doesn't hold; that was struck out" in record.warnings
+        assert (
+            f"the judge cited {each}, which this case doesn't hold; that was struck out"
+            in record.warnings
+        )
 
 
 async def test_a_hit_that_is_not_listed_is_left_out_and_costs_no_call() -> None:

@@ -67,13 +67,17 @@ async def test_searches_and_relevance_calls_of_a_turn_run_together() -> None:
     def hits(site: Site, query: str) -> list[dict[str, str]]:
         return [{"url": f"{site.url}/{query[-1]}", "title": "t", "content": "c"}]
 
-    pages: dict[str, SitePage | str] = {f"/{letter}": html(f"evidence-{letter} is here.") for letter in "abc"}
+    pages: dict[str, SitePage | str] = {
+        f"/{letter}": html(f"evidence-{letter} is here.") for letter in "abc"
+    }
     searches = asyncio.Barrier(3)
 
     async def together(seen: Seen) -> None:
         await searches.wait()
 
-    async with world(side_by_side(researcher(enough_at=1), {"relevance": 3}, part), pages, hits) as it:
+    async with world(
+        side_by_side(researcher(enough_at=1), {"relevance": 3}, part), pages, hits
+    ) as it:
         it.search.hold = together
         record = await it.decide(max_turns=1)
     assert len(it.search.log) == len(it.asked("relevance")) == 3
@@ -81,7 +85,9 @@ async def test_searches_and_relevance_calls_of_a_turn_run_together() -> None:
 
 
 SEVEN = {"queries": [f"query 1{letter}" for letter in "abcdefg"]}
-LONG = html("evidence-one is here.", *[f"filler sentence number {each} is here." for each in range(80)])
+LONG = html(
+    "evidence-one is here.", *[f"filler sentence number {each} is here." for each in range(80)]
+)
 TIGHT: dict[str, Any] = {
     "hits": 2, "max_pages": 1, "max_windows": 2, "window_tokens": 200, "window_overlap": 10, "max_turns": 1,
 }  # fmt: skip

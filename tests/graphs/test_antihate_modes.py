@@ -18,7 +18,13 @@ from tribunal.settings.graph_settings import MODES
 )
 async def test_modes_without_the_web(mode: str, parts: list[str]) -> None:
     async with world(
-        researcher(verdict={"label": "NON-HATE", "confidence": 1, "steps": [{"claim": "x", "evidence": []}]})
+        researcher(
+            verdict={
+                "label": "NON-HATE",
+                "confidence": 1,
+                "steps": [{"claim": "x", "evidence": []}],
+            }
+        )
     ) as it:
         record = await it.decide(mode=mode)
         assert it.search.log == it.site.log == []
@@ -50,14 +56,21 @@ async def test_the_baseline_that_answers_otherwise_is_a_failure_and_has_three_tr
 
 
 async def test_the_baseline_that_is_cut_at_its_limit_is_taken_as_it_is() -> None:
-    async with world(researcher(words=Reply("hate speech: it calls peo", finish_reason="length"))) as it:
+    async with world(
+        researcher(words=Reply("hate speech: it calls peo", finish_reason="length"))
+    ) as it:
         record = await it.decide(mode="zero-shot")
     assert (record.hateful, record.explanation) == (True, "it calls peo")
     assert [request.max_tokens for request in it.model.requests] == [200]
 
 
 async def test_the_baselines_limit_is_never_raised() -> None:
-    answers = iter([Reply("This comment is about gar", finish_reason="length"), Reply("not hate speech: plants")])
+    answers = iter(
+        [
+            Reply("This comment is about gar", finish_reason="length"),
+            Reply("not hate speech: plants"),
+        ]
+    )
     async with world(researcher(words=lambda request: next(answers))) as it:
         record = await it.decide(mode="zero-shot")
     assert record.hateful is False
@@ -82,9 +95,9 @@ async def test_the_researchers_temperature_reaches_every_call(mode: Any) -> None
         it.model.script = researcher(urls=lambda request: Reply(urls), enough=enough)
         turns: dict[str, Any] = {} if mode in ("no-knowledge", "zero-shot") else {"max_turns": 2}
         record = await it.decide(mode=mode, temperatures={"researcher": 1.5}, **turns)
-    assert {it.part(request): request.temperature for request in it.model.requests} == dict.fromkeys(
-        PARTS_OF[mode], 1.5
-    )
+    assert {
+        it.part(request): request.temperature for request in it.model.requests
+    } == dict.fromkeys(PARTS_OF[mode], 1.5)
     assert {call.temperature for call in record.calls} == {1.5}
 
 
@@ -101,15 +114,23 @@ async def test_in_the_hybrid_court_it_reaches_the_research_and_nothing_else() ->
     sent: dict[str, set[Any]] = {}
     for request in it.model.requests:
         sent.setdefault(it.part(request), set()).add(request.temperature)
-    assert {name for name, temperatures in sent.items() if temperatures == {1.5}} == PARTS_OF["full"] - {"verdict"}
+    assert {name for name, temperatures in sent.items() if temperatures == {1.5}} == PARTS_OF[
+        "full"
+    ] - {"verdict"}
     assert (sent["gatekeeper"], sent["defence"], sent["judge"]) == ({0}, {0.8}, {0.1})
 
 
-async def test_without_a_search_api_the_model_names_pages_and_none_may_carry_the_post_outward() -> None:
+async def test_without_a_search_api_the_model_names_pages_and_none_may_carry_the_post_outward() -> (
+    None
+):
     secret = "a sentence of the post that is long enough to be told from others by anybody"
     urls: dict[str, list[str]] = {"urls": []}
     async with world(researcher(urls=lambda request: Reply(urls))) as it:
-        urls["urls"] = [f"{it.site.url}/1", f"{it.site.url}/2", f"{it.site.url}/?q={secret.replace(' ', '+')}"]
+        urls["urls"] = [
+            f"{it.site.url}/1",
+            f"{it.site.url}/2",
+            f"{it.site.url}/?q={secret.replace(' ', '+')}",
+        ]
         record = await it.decide(secret, mode="no-search", max_turns=1)
         assert it.search.log == []
         assert not any("sentence" in seen.path for seen in it.site.log)

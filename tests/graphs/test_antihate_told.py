@@ -27,12 +27,17 @@ async def told(mode: Any, **settings: Any) -> dict[str, Request]:
 
 
 def two_pages() -> dict[str, Any]:
-    return {"/1": html("evidence-one says it is an insult."), "/2": html("evidence-two says so too.")}
+    return {
+        "/1": html("evidence-one says it is an insult."),
+        "/2": html("evidence-two says so too."),
+    }
 
 
 @pytest.mark.parametrize("graph", ["antihate", "tribunal"])
 @pytest.mark.parametrize("own", [False, True])
-async def test_the_researcher_is_told_a_policy_only_if_the_run_names_one(graph: str, own: bool, tmp_path: Path) -> None:
+async def test_the_researcher_is_told_a_policy_only_if_the_run_names_one(
+    graph: str, own: bool, tmp_path: Path
+) -> None:
     in_force = load_policy("h-vli")
     (tmp_path / "own.toml").write_text(in_force.source, "utf-8")
     more: dict[str, Any] = {"policy": str(tmp_path / "own.toml")} if own else {}
@@ -42,25 +47,42 @@ async def test_the_researcher_is_told_a_policy_only_if_the_run_names_one(graph: 
         it.graph = graph
         await it.decide(max_turns=2, **more)
     asked = [request for request in it.model.requests if it.part(request) in RESEARCH]
-    assert {it.part(request) for request in asked} == set(RESEARCH) - ({"verdict"} if graph == "tribunal" else set())
+    assert {it.part(request) for request in asked} == set(RESEARCH) - (
+        {"verdict"} if graph == "tribunal" else set()
+    )
     for request in asked:
         assert "HATE or NON-HATE" in system(request)
-        assert "Reason and explain in English. Leave quotations in their original language." in system(request)
+        assert (
+            "Reason and explain in English. Leave quotations in their original language."
+            in system(request)
+        )
         assert "Write search queries in the language of the post too." in system(request)
-        held = (in_force.definition, in_force.exclusions, in_force.expression, ", ".join(in_force.protected_groups))
+        held = (
+            in_force.definition,
+            in_force.exclusions,
+            in_force.expression,
+            ", ".join(in_force.protected_groups),
+        )
         assert [words in system(request) for words in held] == [own] * 4
-        for known_to_others in (in_force.excuses, in_force.together, *(each.name for each in in_force.fine)):
+        for known_to_others in (
+            in_force.excuses,
+            in_force.together,
+            *(each.name for each in in_force.fine),
+        ):
             assert known_to_others not in request.text
 
 
 @pytest.mark.parametrize("own", [False, True])
-async def test_the_agent_and_its_zero_shot_peer_are_told_the_same_of_the_policy(own: bool, tmp_path: Path) -> None:
+async def test_the_agent_and_its_zero_shot_peer_are_told_the_same_of_the_policy(
+    own: bool, tmp_path: Path
+) -> None:
     (tmp_path / "own.toml").write_text(load_policy("h-vli").source, "utf-8")
     more: dict[str, Any] = {"policy": str(tmp_path / "own.toml")} if own else {}
     async with world(researcher()) as it:
         records = [await it.decide(max_turns=1, **more), await it.decide(mode="zero-shot", **more)]
     told = {
-        system(request).partition('# The policy "')[2].partition("# How to answer")[0] for request in it.model.requests
+        system(request).partition('# The policy "')[2].partition("# How to answer")[0]
+        for request in it.model.requests
     }
     assert len(told) == 1
     assert bool(told.pop()) == own
@@ -68,7 +90,13 @@ async def test_the_agent_and_its_zero_shot_peer_are_told_the_same_of_the_policy(
 
 
 async def test_queries_without_a_search_operator_are_warned_of() -> None:
-    queries = ['"old image" meaning', "old image site:example.org", "image -shop", "pictures OR image", "old image"]
+    queries = [
+        '"old image" meaning',
+        "old image site:example.org",
+        "image -shop",
+        "pictures OR image",
+        "old image",
+    ]
     plan = {"thought": "", "entities": [], "claims": [], "queries": queries}
     async with world(researcher(queries=plan)) as it:
         record = await it.decide(max_turns=1)
@@ -78,7 +106,9 @@ async def test_queries_without_a_search_operator_are_warned_of() -> None:
 
 async def test_the_thought_before_a_search_is_asked_for_kept_and_shown_again() -> None:
     async with world(researcher(enough_at=2)) as it:
-        it.search.results = lambda query: [{"url": f"{it.site.url}/{query.split()[1][0]}", "title": "t"}]
+        it.search.results = lambda query: [
+            {"url": f"{it.site.url}/{query.split()[1][0]}", "title": "t"}
+        ]
         record = await it.decide(max_turns=3)
     first, second = it.asked("queries")
     assert first.schema is not None
@@ -102,11 +132,18 @@ async def test_every_weighing_sees_all_passages_and_all_reasons_so_far() -> None
 
     async with world(researcher(enough_at=2, weigh=weigh), pages) as it:
         it.search.results = lambda query: [
-            {"url": f"{it.site.url}/{page}", "title": "t"} for page in ((1, 2) if " 1" in query else (3,))
+            {"url": f"{it.site.url}/{page}", "title": "t"}
+            for page in ((1, 2) if " 1" in query else (3,))
         ]
         await it.decide(max_turns=2)
     third = it.asked("weigh")[2].text
-    for words in ("evidence-1", "evidence-2", "evidence-3", "the-first-reason", "the-second-reason"):
+    for words in (
+        "evidence-1",
+        "evidence-2",
+        "evidence-3",
+        "the-first-reason",
+        "the-second-reason",
+    ):
         assert third.count(words) == 1, words
     known, _, fresh = third.partition("The new evidence")
     assert "evidence-3" in fresh
@@ -127,7 +164,10 @@ async def test_what_may_be_answered_stands_in_the_schema_of_the_very_call() -> N
         "type": "array", "items": {"type": "integer", "enum": [1, 2]}, "maxItems": 2,
     }  # fmt: skip
     for request, cites in (
-        (verdict, {"type": "array", "items": {"type": "string", "enum": ["E1", "E2"]}, "maxItems": 2}),
+        (
+            verdict,
+            {"type": "array", "items": {"type": "string", "enum": ["E1", "E2"]}, "maxItems": 2},
+        ),
         (without, {"type": "array", "items": {"type": "string"}, "maxItems": 0}),
     ):
         assert request.schema is not None

@@ -30,12 +30,19 @@ async def test_dismissal(scheme: str) -> None:
     async with ScriptedServer(court_script(implicit=False)) as server:
         record = await decide(server, scheme=scheme)
     assert played(server) == DISMISSAL
-    assert (record.outcome, record.track, record.label, record.category) == ("verdict", "dismissed", 0, "NotHate")
+    assert (record.outcome, record.track, record.label, record.category) == (
+        "verdict",
+        "dismissed",
+        0,
+        "NotHate",
+    )
     assert (record.hateful, record.rounds, record.cues) == (False, 0, ())
     assert "dismissal" in record.explanation
 
 
-@pytest.mark.parametrize(("scheme", "category", "label"), [("fine", "Religious", 4), ("binary", "Hateful", 1)])
+@pytest.mark.parametrize(
+    ("scheme", "category", "label"), [("fine", "Religious", 4), ("binary", "Hateful", 1)]
+)
 async def test_fast_track(scheme: str, category: str, label: int) -> None:
     async with ScriptedServer(court_script(explicit=True)) as server:
         record = await decide(server, "post-words", scheme=scheme)
@@ -47,7 +54,12 @@ async def test_fast_track(scheme: str, category: str, label: int) -> None:
         ["post-words", "indicted-cue"],
         ["post-words", "indicted-cue", "defence-1"],
     ]
-    assert (record.track, record.rounds, record.category, record.label) == ("fast_track", 1, category, label)
+    assert (record.track, record.rounds, record.category, record.label) == (
+        "fast_track",
+        1,
+        category,
+        label,
+    )
     assert record.hateful is True
     assert [turn.id for turn in record.transcript] == ["gatekeeper/0", "prosecutor/1", "defender/1"]
 
@@ -70,7 +82,9 @@ async def test_deep_dive(rounds: int, scheme: str) -> None:
         assert shown[5] == ["prosecution-2", "defence-2"]
         assert shown[6] == ["defence-2", "prosecution-3"]
     assert shown[-1] == words[: 2 * rounds]  # the judge hears all of it
-    assert all("post-words" in server.requests[number].text for number in range(len(server.requests)))
+    assert all(
+        "post-words" in server.requests[number].text for number in range(len(server.requests))
+    )
     assert (record.track, record.rounds) == ("deep_dive", rounds)
 
 
@@ -107,9 +121,14 @@ async def test_more_cues_than_the_limit_are_cut_and_said() -> None:
 async def test_a_rebuttal_may_be_empty_and_must_speak_of_the_cues() -> None:
     async with ScriptedServer(court_script(explicit=True, defence={"arguments": []})) as server:
         record = await decide(server)
-    assert [(each.cue_id, each.stance) for each in record.transcript[-1].arguments] == [("C1", "concede")]
+    assert [(each.cue_id, each.stance) for each in record.transcript[-1].arguments] == [
+        ("C1", "concede")
+    ]
     assert "concedes: (not answered)" in server.requests[3].text
-    wrong = [{"arguments": [argument("of nothing", "refute", "C9")]}, {"arguments": [argument("right", "concede")]}]
+    wrong = [
+        {"arguments": [argument("of nothing", "refute", "C9")]},
+        {"arguments": [argument("right", "concede")]},
+    ]
     async with ScriptedServer(court_script(explicit=True, defence=wrong)) as server:
         record = await decide(server)
     assert "'C9' is not one of the cues C1" in server.requests[3].text
@@ -128,13 +147,23 @@ async def test_who_sits_where() -> None:
         )
     assert [request.model for request in server.requests] == ["aux", "aux", "counsel", "judge"]
     assert [request.temperature for request in server.requests] == [0.0, 0.3, 0.8, 0.1]
-    assert [call.model for call in record.calls] == ["openai:aux", "openai:aux", "openai:counsel", "openai:judge"]
+    assert [call.model for call in record.calls] == [
+        "openai:aux",
+        "openai:aux",
+        "openai:counsel",
+        "openai:judge",
+    ]
 
 
 async def test_a_spent_budget_leaves_the_decision_to_the_judge() -> None:
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, max_calls=4)
-    assert [name for name, _ in played(server)] == ["gatekeeper", "investigation", "defence", "judge"]
+    assert [name for name, _ in played(server)] == [
+        "gatekeeper",
+        "investigation",
+        "defence",
+        "judge",
+    ]
     assert record.outcome == "verdict"
     assert any("budget of 4 calls" in warning for warning in record.warnings)
     async with ScriptedServer(court_script()) as server:

@@ -22,12 +22,19 @@ ALL_BOUNDS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "minim
 
 @pytest.mark.parametrize("graph", GRAPHS)
 async def test_an_argument_on_no_cue_of_the_case_is_left_out(graph: str) -> None:
-    said = {"arguments": [argument("of nothing", "refute", "C9"), argument("of C1", "refute", "c1")]}
+    said = {
+        "arguments": [argument("of nothing", "refute", "C9"), argument("of C1", "refute", "c1")]
+    }
     async with ScriptedServer(court_script(defence=said)) as server:
         record = await decide(server, graph=graph, rounds=1)
     assert [call.attempts for call in record.calls if call.seat == "defender"] == [1]
-    assert [(each.cue_id, each.argument) for each in record.transcript[-1].arguments] == [("C1", "of C1")]
-    assert "the defender argued on 'C9', which is no cue of this case; that was left out" in record.warnings
+    assert [(each.cue_id, each.argument) for each in record.transcript[-1].arguments] == [
+        ("C1", "of C1")
+    ]
+    assert (
+        "the defender argued on 'C9', which is no cue of this case; that was left out"
+        in record.warnings
+    )
     assert "of nothing" not in server.requests[-1].text
 
 
@@ -65,7 +72,9 @@ async def test_a_label_in_another_spelling_is_taken(said: Any) -> None:
     assert len(server.requests) == 4 + 1
 
 
-@pytest.mark.parametrize("said", ["-4", -4, 9, "3: Religious", "4.5", 4.5, True, "Religious or Racist", "", None, []])
+@pytest.mark.parametrize(
+    "said", ["-4", -4, 9, "3: Religious", "4.5", 4.5, True, "Religious or Racist", "", None, []]
+)
 def test_a_label_that_could_be_another_is_not_taken(said: Any) -> None:
     with pytest.raises(ValidationError):
         decision_form(H_VLI, "fine").model_validate({"explanation": "so", "category": said})
@@ -86,7 +95,9 @@ def bounds(form: type[BaseModel], name: str) -> dict[str, Any]:
     """A field of the form, or of its entries, as a server is sent it that takes every bound."""
     schema = wire_schema(form, ALL_BOUNDS)["schema"]
     parts = [schema, *schema.get("$defs", {}).values()]
-    field: dict[str, Any] = next(part["properties"][name] for part in parts if name in part["properties"])
+    field: dict[str, Any] = next(
+        part["properties"][name] for part in parts if name in part["properties"]
+    )
     return {keyword: value for keyword, value in field.items() if keyword in ALL_BOUNDS}
 
 
@@ -96,7 +107,11 @@ async def test_a_text_beyond_its_bound_is_taken() -> None:
     brought = {"cues": [cue("implied", "Metaphor", justification=long)]}
     async with ScriptedServer(court_script(judge=ruled, investigation=brought)) as server:
         record = await decide(server, rounds=1)
-    assert (record.explanation, record.cues[0].justification, len(server.requests)) == (long.strip(), long.strip(), 4)
+    assert (record.explanation, record.cues[0].justification, len(server.requests)) == (
+        long.strip(),
+        long.strip(),
+        4,
+    )
 
 
 CIRCLES = "so it is, " * 40

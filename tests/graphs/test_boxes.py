@@ -30,8 +30,13 @@ def picture(tmp_path: Path) -> str:
     return str(file)
 
 
-async def heard(given: Sequence[Any], graph: str = "arcade", **more: Any) -> tuple[Record, list[Request]]:
-    cues = [cue(f"claim-{number}", "Metaphor", **{"box": box}) for number, box in enumerate(given, start=1)]
+async def heard(
+    given: Sequence[Any], graph: str = "arcade", **more: Any
+) -> tuple[Record, list[Request]]:
+    cues = [
+        cue(f"claim-{number}", "Metaphor", **{"box": box})
+        for number, box in enumerate(given, start=1)
+    ]
     charged = {"indictment": {"cues": cues}, "investigation": {"cues": cues[:2]}}
     async with ScriptedServer(told(**charged)) as server:
         record = await decide(server, POST, graph=graph, **more)
@@ -51,7 +56,10 @@ async def test_the_prosecution_is_asked_for_a_box_a_cue(graph: str, picture: str
     assert charge.schema is not None
     offered, nothing = charge.schema["$defs"]["Cue"]["properties"]["box"]["anyOf"]
     assert (list(offered["properties"]), nothing) == (list(FIT), {"type": "null"})
-    assert (offered["properties"]["x0"]["minimum"], offered["properties"]["x0"]["maximum"]) == (0, 1)
+    assert (offered["properties"]["x0"]["minimum"], offered["properties"]["x0"]["maximum"]) == (
+        0,
+        1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,7 +69,9 @@ async def test_the_prosecution_is_asked_for_a_box_a_cue(graph: str, picture: str
         "upper left", {**FIT, "x0": "left"}, {**FIT, "x1": float("nan")}, 7,
     ],
 )  # fmt: skip
-async def test_a_wrong_box_is_dropped_with_a_warning_and_fails_nothing(wrong: Any, picture: str) -> None:
+async def test_a_wrong_box_is_dropped_with_a_warning_and_fails_nothing(
+    wrong: Any, picture: str
+) -> None:
     record, requests = await heard([FIT, wrong], image=picture, boxes=True)
     assert record.outcome == "verdict"
     assert [each.box is None for each in record.cues] == [False, True]
@@ -70,7 +80,9 @@ async def test_a_wrong_box_is_dropped_with_a_warning_and_fails_nothing(wrong: An
 
 
 @pytest.mark.parametrize("settings", [{"boxes": True}, {"boxes": False, "image": True}])
-async def test_without_the_option_or_an_image_nothing_is_asked_for(settings: dict[str, Any], picture: str) -> None:
+async def test_without_the_option_or_an_image_nothing_is_asked_for(
+    settings: dict[str, Any], picture: str
+) -> None:
     settings = {**settings, "image": picture} if settings.pop("image", None) else settings
     record, requests = await heard([FIT], **settings)
     assert record.cues[0].box is None
@@ -96,6 +108,8 @@ async def test_the_explanation_marks_the_place_and_covers_the_image(picture: str
         "x": "20.0", "y": "20.0", "width": "80.0", "height": "70.0",
     }  # fmt: skip
     assert "from 10 % to 50 % of its width, from 20 % to 90 % of its height" in found.text
-    gone = await view_with_image(CaseAtHand(record, {"text": POST, "image": "https://example.com/a.png"}))
+    gone = await view_with_image(
+        CaseAtHand(record, {"text": POST, "image": "https://example.com/a.png"})
+    )
     assert not Page(gone._repr_html_()).all("img")
     assert "The image isn't" in gone.post.image.absent if gone.post.image else False

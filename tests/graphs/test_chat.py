@@ -22,7 +22,10 @@ MARKUP = (
     "&lt;script&gt; &#60;img&#62;", "# A heading", "> quoted", "*a* _b_ **c** ~~d~~ `e` $f$", "| a | b |\n|---|---|",
     "a\\![p](http://evil.test)", "```\nfence\n```", "\u202e![p](x)", "[z]: http://evil.test", "Setext\n#\n",
 )  # fmt: skip
-VIEWERS = [MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"]) for html in (True, False)]
+VIEWERS = [
+    MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"])
+    for html in (True, False)
+]
 
 
 async def answer(post: Any, name: str = "arcade", **script: Any) -> dict[str, Any]:
@@ -59,7 +62,9 @@ async def test_a_dismissed_case_is_answered() -> None:
 async def test_what_a_model_says_is_no_markup_in_the_answer(words: str) -> None:
     done = await answer("a post", judge={"explanation": words, "category": "Religious"})
     told = done["messages"][1]["content"]
-    assert told == f"**Hate speech (Religious)**\n\n{escape_markdown(done['outcome']['explanation'])}"
+    assert (
+        told == f"**Hate speech (Religious)**\n\n{escape_markdown(done['outcome']['explanation'])}"
+    )
     for viewer in VIEWERS:
         tokens = [inner for each in viewer.parse(told) for inner in [each, *(each.children or [])]]
         kinds = {each.type for each in tokens}
@@ -69,19 +74,29 @@ async def test_what_a_model_says_is_no_markup_in_the_answer(words: str) -> None:
             "softbreak",
             *(f"{each}_{end}" for each in ("paragraph", "strong") for end in ("open", "close")),
         }
-        said = "".join("\n" if each.type == "softbreak" else each.content for each in tokens if each.type != "inline")
+        said = "".join(
+            "\n" if each.type == "softbreak" else each.content
+            for each in tokens
+            if each.type != "inline"
+        )
         assert words.replace("\u202e", "[U+202E]").strip() in said
 
 
 @pytest.mark.parametrize("name", ["arcade", "baseline", "multiround"])
 async def test_a_model_that_failed_its_exam_is_named_below_the_outcome(name: str) -> None:
-    failed = ExamResult(model="openai:scripted", address="", at=0.0, told_apart=5, quoted=0, in_form=10)
+    failed = ExamResult(
+        model="openai:scripted", address="", at=0.0, told_apart=5, quoted=0, in_form=10
+    )
     keep_exam_results(data_folder(), [failed])
-    assert "failed the exam" not in (await answer("a post", name))["messages"][1]["content"]  # at another address
+    assert (
+        "failed the exam" not in (await answer("a post", name))["messages"][1]["content"]
+    )  # at another address
     async with ScriptedServer(court_script(explicit=True)) as server:
         address = f"{server.url}/v1"
         keep_exam_results(data_folder(), [failed.model_copy(update={"address": address})])
         os.environ["OPENAI_BASE_URL"] = address
-        done = await graph(name).ainvoke({"messages": "a post"}, context=context_from({"model": "openai:scripted"}))
+        done = await graph(name).ainvoke(
+            {"messages": "a post"}, context=context_from({"model": "openai:scripted"})
+        )
     *_, last = done["messages"][1]["content"].split("\n\n")
     assert last.startswith("unfit model: openai:scripted failed the exam")

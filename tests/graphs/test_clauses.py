@@ -41,9 +41,13 @@ def citing(clause: str, clauses: Any, **court: Any) -> Any:
     return answer
 
 
-async def tried(clause: str = "1.1", clauses: Any = ("1.1",), **settings: Any) -> tuple[Record, list[Request]]:
+async def tried(
+    clause: str = "1.1", clauses: Any = ("1.1",), **settings: Any
+) -> tuple[Record, list[Request]]:
     async with ScriptedServer(citing(clause, clauses, explicit=True)) as server:
-        record = await decide(server, "post-words", **{"graph": "tribunal", "policy_clauses": True, **settings})
+        record = await decide(
+            server, "post-words", **{"graph": "tribunal", "policy_clauses": True, **settings}
+        )
     return record, server.requests
 
 
@@ -58,13 +62,21 @@ async def test_a_court_cites_clauses_and_says_so() -> None:
     # It accuses without the exceptions; they are the policy's own here, which only the others are told.
     judge = next(each for each in requests if part(each) == "judge")
     assert judge.schema is not None
-    assert judge.schema["properties"]["clauses"]["items"]["enum"] == ["1.1", "1.2", "1.3", "1.4", "1.5"]
+    assert judge.schema["properties"]["clauses"]["items"]["enum"] == [
+        "1.1",
+        "1.2",
+        "1.3",
+        "1.4",
+        "1.5",
+    ]
     assert "clause: 1.1" in judge.text
     assert ", clause 1.1" in view_case(record).first
 
 
 @pytest.mark.parametrize("graph", ["arcade", "baseline", "tribunal"])
-async def test_nobody_is_told_of_the_clauses_of_the_policy_that_comes_with_the_task(graph: str) -> None:
+async def test_nobody_is_told_of_the_clauses_of_the_policy_that_comes_with_the_task(
+    graph: str,
+) -> None:
     record, requests = await tried(graph=graph, policy_clauses=None)
     assert record.clauses == ()
     assert "clauses" not in record.dump()
@@ -74,9 +86,16 @@ async def test_nobody_is_told_of_the_clauses_of_the_policy_that_comes_with_the_t
 
 async def test_a_policy_that_is_named_has_its_clauses_cited_by_every_court(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(NUMBERED, "utf-8")
-    _, requests = await tried("2.1", ["2.1"], graph="baseline", policy=str(tmp_path / "own.toml"), policy_clauses=None)
-    assert "- 2.1 (Rude): Nobody attacks gardeners. Exceptions: A quarrel over a hedge." in requests[0].text
-    _, requests = await tried("2.1", ["2.1"], graph="arcade", policy=str(tmp_path / "own.toml"), policy_clauses=False)
+    _, requests = await tried(
+        "2.1", ["2.1"], graph="baseline", policy=str(tmp_path / "own.toml"), policy_clauses=None
+    )
+    assert (
+        "- 2.1 (Rude): Nobody attacks gardeners. Exceptions: A quarrel over a hedge."
+        in requests[0].text
+    )
+    _, requests = await tried(
+        "2.1", ["2.1"], graph="arcade", policy=str(tmp_path / "own.toml"), policy_clauses=False
+    )
     assert not any("Nobody attacks gardeners" in each.text for each in requests)
 
 
@@ -85,7 +104,10 @@ async def test_a_clause_that_the_policy_does_not_have_is_struck_out_with_a_warni
     assert record.clauses == ("1.2", "1.1")
     assert [cue.clause for cue in record.cues] == [""] * len(record.cues)
     assert "the judge cited 7, which is no clause; that was struck out" in record.warnings
-    assert "the prosecutor cited 9.9 for C1, which is no clause; that was struck out" in record.warnings
+    assert (
+        "the prosecutor cited 9.9 for C1, which is no clause; that was struck out"
+        in record.warnings
+    )
 
 
 @pytest.mark.parametrize("given", ["1.1", 1.1, None, []])
@@ -100,7 +122,9 @@ async def test_who_accuses_is_not_told_the_exceptions_of_a_clause(tmp_path: Path
     _, requests = await tried("2.1", ["2.1"], **settings)
     for request in requests:
         if part(request) in ARGUING:
-            assert ("A quarrel over a hedge." in request.text) == (part(request) in ("defence", "judge"))
+            assert ("A quarrel over a hedge." in request.text) == (
+                part(request) in ("defence", "judge")
+            )
 
 
 @pytest.mark.parametrize("answer", [
@@ -111,7 +135,9 @@ async def test_who_accuses_is_not_told_the_exceptions_of_a_clause(tmp_path: Path
 async def test_a_person_names_clauses(answer: Any) -> None:
     record, _ = await tried(review=True, review_rule=["all"])
     assert record.outcome == "pending"
-    with pytest.raises(BadInput, match=r"clauses: '9': is none of the policy h-vli; they are 1.1, 1.2"):
+    with pytest.raises(
+        BadInput, match=r"clauses: '9': is none of the policy h-vli; they are 1.1, 1.2"
+    ):
         await submit_review(str(record.thread), {**answer, "clauses": ["9"]})
     done = await submit_review(str(record.thread), answer)
     assert done.clauses == ("1.2",)

@@ -48,7 +48,12 @@ def trial(*nodes: tuple[str, Any]) -> StateGraph[Any, Any, Any, Any]:
     """Return a deep dive with these nodes before it, one after the other."""
     builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
     before = START
-    for name, node in [("take_in", receive), *nodes, ("deep", deep_trial), ("decider", court_judge)]:
+    for name, node in [
+        ("take_in", receive),
+        *nodes,
+        ("deep", deep_trial),
+        ("decider", court_judge),
+    ]:
         builder.add_node(name, node)
         builder.add_edge(before, name)
         before = name
@@ -68,24 +73,50 @@ TONE = seat("tone", prompt="Say what the tone is.", form=Tone)
     [
         ([], {"rounds": 1, "boxes": True}, ""),
         ([], {"seats": {"judge": "rehearsal"}}, ""),
-        ([], {"web": True}, "web: True: is a setting of the graph tribunal, and this graph has no use for it"),
-        ([], {"hits": 2}, "hits: 2: is a setting of the graphs tribunal and antihate, and this graph"),
+        (
+            [],
+            {"web": True},
+            "web: True: is a setting of the graph tribunal, and this graph has no use for it",
+        ),
+        (
+            [],
+            {"hits": 2},
+            "hits: 2: is a setting of the graphs tribunal and antihate, and this graph",
+        ),
         ([], {"review": True}, "review: True: is a setting of the graph tribunal"),
         ([], {"task": "sarcasm"}, "task: 'sarcasm': is a setting of the graphs"),
         ([], {"mode": "no-search"}, "mode: 'no-search': is a mode of the graphs"),
-        ([], {"seats": {"gatekeeper": "rehearsal"}}, "seats.gatekeeper: nobody of that name sits in this graph"),
-        ([], {"draw_temperature": 0.2}, "draw_temperature: 0.2: this graph has no use for it here: the judge is drawn"),
+        (
+            [],
+            {"seats": {"gatekeeper": "rehearsal"}},
+            "seats.gatekeeper: nobody of that name sits in this graph",
+        ),
+        (
+            [],
+            {"draw_temperature": 0.2},
+            "draw_temperature: 0.2: this graph has no use for it here: the judge is drawn",
+        ),
         ([("scan", scan)], {"seats": {"gatekeeper": "rehearsal"}}, ""),
         ([("hits", counts_hits)], {"hits": 2}, ""),
         ([("tone", TONE)], {"seats": {"tone": "rehearsal"}, "temperatures": {"tone": 0}}, ""),
         ([("panel", panel)], {"mode": "criterion-only"}, ""),
-        ([("panel", panel)], {"mode": "criterion-only", "examples_k": 2}, "the mode criterion-only shows no text"),
+        (
+            [("panel", panel)],
+            {"mode": "criterion-only", "examples_k": 2},
+            "the mode criterion-only shows no text",
+        ),
         ([("panel", panel)], {"mode": "no-search"}, "mode: 'no-search': is a mode of the graphs"),
-        ([("open", open_case)], {"review_rule": ["all"]}, "review_rule: ['all']: is a setting of the graph tribunal"),
+        (
+            [("open", open_case)],
+            {"review_rule": ["all"]},
+            "review_rule: ['all']: is a setting of the graph tribunal",
+        ),
         ([("triage", triage)], {"triage_confidence": 0.5}, "triage is off; set triage as well"),
     ],
 )
-@pytest.mark.parametrize("given", [dict, lambda settings: Context(**settings)], ids=["table", "Context"])
+@pytest.mark.parametrize(
+    "given", [dict, lambda settings: Context(**settings)], ids=["table", "Context"]
+)
 async def test_a_composed_graph_takes_the_settings_that_its_pieces_heed(
     nodes: Any, settings: JSON, refused: str, given: Any
 ) -> None:
@@ -105,7 +136,11 @@ def test_studio_offers_a_setting_at_the_nodes_of_a_composed_graph_that_read_it()
     assert not {"web", "mode", "task", "search"} & {*offered}
     nodes = {name: form.get("langgraph_nodes") for name, form in offered.items()}
     assert nodes["rounds"] == ["deep", "deep:defend"]
-    assert (nodes["judge_rejects"], nodes["hits"], nodes["max_text"]) == (["decider"], ["hits"], ["take_in"])
+    assert (nodes["judge_rejects"], nodes["hits"], nodes["max_text"]) == (
+        ["decider"],
+        ["hits"],
+        ["take_in"],
+    )
     assert nodes["judge_model"] == ["decider"]
     assert {"tone", "deep", "deep:prosecute"} <= {*nodes["aux_model"]}
     assert {*offered["seats"]["properties"]} == {"prosecutor", "defender", "judge", "tone"}
@@ -117,12 +152,16 @@ def test_a_file_s_graph_is_checked_before_the_first_post() -> None:
 
 
 def test_a_piece_heeds_settings_that_there_are() -> None:
-    with pytest.raises(BadInput, match="piece: heeds 'ronds', which is no setting that it can heed; did you"):
+    with pytest.raises(
+        BadInput, match="piece: heeds 'ronds', which is no setting that it can heed; did you"
+    ):
         piece(writes=[], heeds=["ronds"])
 
 
 def test_a_context_of_ones_own_is_no_subclass_of_ours() -> None:
-    with pytest.raises(BadInput, match="Mine: Context can't be subclassed; write a dataclass of your own"):
+    with pytest.raises(
+        BadInput, match="Mine: Context can't be subclassed; write a dataclass of your own"
+    ):
         type("Mine", (Context,), {})
 
 
@@ -130,7 +169,10 @@ async def test_a_composed_court_is_reviewed_and_sent_back() -> None:
     """The example: a gatekeeper, the fast or the deep trial, a judge, and a person."""
     builder: Any = runpy.run_path(str(EXAMPLES / "court_with_review.py"))["builder"]
     graph = builder.compile(checkpointer=InMemorySaver())
-    run, settings = {"configurable": {"thread_id": "1"}}, Context(review=True, review_rule=["all"], rounds=1)
+    run, settings = (
+        {"configurable": {"thread_id": "1"}},
+        Context(review=True, review_rule=["all"], rounds=1),
+    )
     for post, track in (
         ("Immigrants: the weeds in our garden.", "deep_dive"),
         ("Immigrants are vermin and should be deported.", "fast"),
@@ -138,11 +180,17 @@ async def test_a_composed_court_is_reviewed_and_sent_back() -> None:
         state = await graph.ainvoke({"text": post}, run, context=settings)
         assert state["__interrupt__"], track
         assert state["track"].startswith(track)
-        state = await graph.ainvoke(Command(resume=[{"type": "response", "args": "Who?"}]), run, context=settings)
+        state = await graph.ainvoke(
+            Command(resume=[{"type": "response", "args": "Who?"}]), run, context=settings
+        )
         assert "reviewer's question" in state["__interrupt__"][0].value[0]["description"]
-        state = await graph.ainvoke(Command(resume=[{"type": "accept", "args": None}]), run, context=settings)
+        state = await graph.ainvoke(
+            Command(resume=[{"type": "accept", "args": None}]), run, context=settings
+        )
         assert (state["review"]["action"], len(state["trials"])) == ("accept", 1)
-    ended = await graph.ainvoke({"text": "Good morning."}, {"configurable": {"thread_id": "2"}}, context=Context())
+    ended = await graph.ainvoke(
+        {"text": "Good morning."}, {"configurable": {"thread_id": "2"}}, context=Context()
+    )
     assert ended["outcome"]["category"] == "NotHate"
 
 
@@ -152,15 +200,21 @@ def test_the_example_of_a_composed_court_is_short() -> None:
 
 
 @pytest.mark.parametrize(("clear", "asked"), [(0.95, ["triage"]), (0.5, ["triage", "gatekeeper"])])
-def test_a_clear_triage_spares_a_composed_trial(clear: float, asked: list[str], scripted_model: ScriptedModel) -> None:
+def test_a_clear_triage_spares_a_composed_trial(
+    clear: float, asked: list[str], scripted_model: ScriptedModel
+) -> None:
     builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
     for name, node in (("receive", receive), ("triage", triage), ("scan", scan)):
         builder.add_node(name, node)
     builder.add_edge(START, "receive")
     builder.add_edge("receive", "triage")
-    builder.add_conditional_edges("triage", to_trial, {"not clear": "scan", "for review": END, "clear": END})
+    builder.add_conditional_edges(
+        "triage", to_trial, {"not clear": "scan", "for review": END, "clear": END}
+    )
     builder.add_edge("scan", END)
-    scripted_model.answer("triage", {"category": "NotHate", "explanation": "A greeting.", "confidence": clear})
+    scripted_model.answer(
+        "triage", {"category": "NotHate", "explanation": "A greeting.", "confidence": clear}
+    )
     settings = Context(triage="openai:scripted", model="openai:scripted")
     state = checked(builder).compile().invoke({"text": "Good morning."}, context=settings)
     assert [call["seat"] for call in state["calls"]] == asked

@@ -34,7 +34,9 @@ def test_every_graph_refuses_a_setting_that_is_given_as_configurable(name: str) 
     said = refusal(lambda: graph(name).invoke(POST, {"configurable": {"rounds": 2, "theirs": 1}}))
     assert said.startswith("rounds: 2: ")
     assert 'context={"rounds": 2}' in said
-    assert refusal(lambda: graph(name).with_config(configurable={"policy": "x"}).invoke(POST)).startswith("policy: 'x'")
+    assert refusal(
+        lambda: graph(name).with_config(configurable={"policy": "x"}).invoke(POST)
+    ).startswith("policy: 'x'")
 
 
 @pytest.mark.parametrize(
@@ -46,8 +48,21 @@ def test_every_graph_refuses_a_setting_that_is_given_as_configurable(name: str) 
         ({"model": "rehearsal"}, {"rounds": 1}, "model: 'rehearsal'"),
         ({"rounds": "many"}, {"rounds": 1}, "rounds: 'many'"),
         # LangGraph's server gives what a client sent in both places.
-        ({"rounds": 2, "seats": {"judge": "rehearsal"}}, {"rounds": 2, "seats": {"judge": "rehearsal"}}, None),
-        ({"thread_id": "1", "langgraph_auth_user": {"identity": "kim"}, "assistant_id": "a", "theirs": 1}, None, None),
+        (
+            {"rounds": 2, "seats": {"judge": "rehearsal"}},
+            {"rounds": 2, "seats": {"judge": "rehearsal"}},
+            None,
+        ),
+        (
+            {
+                "thread_id": "1",
+                "langgraph_auth_user": {"identity": "kim"},
+                "assistant_id": "a",
+                "theirs": 1,
+            },
+            None,
+            None,
+        ),
     ],
 )
 def test_what_is_given_elsewhere_too_or_is_no_setting_passes(
@@ -81,7 +96,9 @@ def test_a_pipeline_of_one_s_own_refuses_it_but_for_what_its_own_models_may_read
     made.add_edge("receive", "note")
     made.add_edge("note", END)
     mine = made.compile(name="mine")
-    assert refusal(lambda: mine.invoke(POST, {"configurable": {"rounds": 2}})).startswith("rounds: 2")
+    assert refusal(lambda: mine.invoke(POST, {"configurable": {"rounds": 2}})).startswith(
+        "rounds: 2"
+    )
     mine.invoke(POST, {"configurable": {"model": "theirs"}})
     assert seen == ["theirs"]
 
@@ -93,7 +110,9 @@ def test_a_model_object_may_be_chosen_by_it() -> None:
     done = graph("baseline").invoke(POST, run, context=Context(model=model))
     assert done["outcome"]["outcome"] == "verdict", done
     run["configurable"]["rounds"] = 2
-    assert refusal(lambda: graph("baseline").invoke(POST, run, context=Context(model=model))).startswith("rounds: 2")
+    assert refusal(
+        lambda: graph("baseline").invoke(POST, run, context=Context(model=model))
+    ).startswith("rounds: 2")
 
 
 @dataclass
@@ -132,4 +151,7 @@ def test_the_config_of_a_node_is_its_graph_s() -> None:
     made.add_node("court", call)
     made.add_edge(START, "court")
     made.add_edge("court", END)
-    assert made.compile().invoke(POST, {"configurable": {"mode": "the parent's"}})["outcome"] == "verdict"
+    assert (
+        made.compile().invoke(POST, {"configurable": {"mode": "the parent's"}})["outcome"]
+        == "verdict"
+    )

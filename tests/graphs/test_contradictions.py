@@ -26,7 +26,9 @@ async def judged(graph: str = "arcade", **said: Any) -> tuple[Record, list[str]]
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-async def test_a_cue_whose_characteristic_and_category_differ_is_asked_for_again_once(graph: str) -> None:
+async def test_a_cue_whose_characteristic_and_category_differ_is_asked_for_again_once(
+    graph: str,
+) -> None:
     record, asked = await judged(graph, investigation=[WRONG, RIGHT])
     assert asked.count("investigation") == 2
     assert ([each.category for each in record.cues], record.uncertain) == (["Religious"], False)
@@ -35,7 +37,8 @@ async def test_a_cue_whose_characteristic_and_category_differ_is_asked_for_again
     assert asked.count("investigation") == 2
     assert (record.category, record.uncertain) == ("Sexist", True)
     said = (
-        "prosecutor contradicted itself, even when asked again: cues.0: the characteristic religion is of the category"
+        "prosecutor contradicted itself, even when asked "
+        "again: cues.0: the characteristic religion is of the category"
     )
     assert any(said in warning for warning in record.warnings)
 
@@ -64,7 +67,9 @@ async def test_a_category_that_no_cue_has_is_asked_for_again_once(
 async def test_a_hateful_verdict_without_any_cue_is_uncertain() -> None:
     hateful = {"category": "Hateful", "explanation": "judge-words"}
     settings = {"scheme": "binary"}
-    record, _ = await judged(explicit=True, indictment={"cues": []}, judge=hateful, settings=settings)
+    record, _ = await judged(
+        explicit=True, indictment={"cues": []}, judge=hateful, settings=settings
+    )
     assert (record.category, record.uncertain) == ("Hateful", True)
     record, _ = await judged(explicit=True, judge=hateful, settings=settings)
     assert (record.category, record.uncertain) == ("Hateful", False)
@@ -75,7 +80,14 @@ async def test_a_cue_that_was_withdrawn_bears_nothing_out() -> None:
     script = court_script(prosecution={"arguments": [argument("p", "withdraw")]}, judge=RELIGIOUS)
     async with ScriptedServer(script) as server:
         record = await decide(
-            server, "They are the weeds in our garden.", graph="tribunal", precedents="ours", rounds=2, early_exit=False
+            server,
+            "They are the weeds in our garden.",
+            graph="tribunal",
+            precedents="ours",
+            rounds=2,
+            early_exit=False,
         )
     assert (record.category, record.uncertain) == ("Religious", True)
-    assert any("no cue that stands is of it (no cue stands)" in warning for warning in record.warnings)
+    assert any(
+        "no cue that stands is of it (no cue stands)" in warning for warning in record.warnings
+    )

@@ -37,19 +37,26 @@ def threshold(folder: Path, graph: str, *, shown: bool, **more: Any) -> str:
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])
 @pytest.mark.parametrize("graph", GRAPHS)
-async def test_a_dismissal_is_certain_only_where_the_fit_has_shown_it(graph: str, shown: bool, tmp_path: Path) -> None:
+async def test_a_dismissal_is_certain_only_where_the_fit_has_shown_it(
+    graph: str, shown: bool, tmp_path: Path
+) -> None:
     file = threshold(tmp_path, graph, shown=shown)
     async with ScriptedServer(court_script(implicit=False)) as server:
         fitted = await decide(server, graph=graph, threshold_file=file)
         number = await decide(server, graph=graph, threshold=0.6)
     assert (fitted.track, fitted.confidence, fitted.uncertain) == ("dismissed", None, not shown)
-    assert (number.track, number.uncertain) == ("dismissed", False)  # a number of one's own promises nothing of them
+    assert (number.track, number.uncertain) == (
+        "dismissed",
+        False,
+    )  # a number of one's own promises nothing of them
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 async def test_each_verdict_is_held_to_its_own_threshold(graph: str, tmp_path: Path) -> None:
     """Hate is accepted from 0.5 on, and no hate from 0.9."""
-    file = threshold(tmp_path, graph, shown=True, threshold=None, by_verdict={"hateful": 0.5, "harmless": 0.9})
+    file = threshold(
+        tmp_path, graph, shown=True, threshold=None, by_verdict={"hateful": 0.5, "harmless": 0.9}
+    )
     unsure = []
     for category in ("Religious", "NotHate"):
         ruled = {"category": category, "explanation": "so", "confidence": 0.7}
@@ -70,10 +77,14 @@ async def test_a_threshold_of_another_run_is_told_of(graph: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])
-def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(shown: bool, tmp_path: Path) -> None:
+def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(
+    shown: bool, tmp_path: Path
+) -> None:
     posts, out, said = tmp_path / "posts.csv", tmp_path / "out.jsonl", list[str]()
     posts.write_text(f"text\n{GREETING}\n")
-    file = threshold(tmp_path, "tribunal", shown=shown, dataset="h-vli", split="test", data_sha256="0" * 64)
+    file = threshold(
+        tmp_path, "tribunal", shown=shown, dataset="h-vli", split="test", data_sha256="0" * 64
+    )
     settings = {"threshold_file": file, "review": True}
     batch(posts, out, graph="tribunal", settings=settings, options=RunOptions(warn=said.append))
     record = json.loads(out.read_text())

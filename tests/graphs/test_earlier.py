@@ -27,7 +27,9 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-async def requests_of(graph: str, earlier: list[str], monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+async def requests_of(
+    graph: str, earlier: list[str], monkeypatch: pytest.MonkeyPatch
+) -> list[Request]:
     async with OpenAIServer(Player()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         context = context_from({"model": "openai:scripted", **SETTINGS.get(graph, {})})
@@ -37,7 +39,9 @@ async def requests_of(graph: str, earlier: list[str], monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-async def test_every_seat_reads_the_conversation_before_the_post(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_seat_reads_the_conversation_before_the_post(
+    graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told = await requests_of(graph, EARLIER, monkeypatch)
     for request in told:
         assert POST in request.text
@@ -100,7 +104,9 @@ async def test_a_wrong_conversation_is_refused(earlier: Any, says: str) -> None:
 def test_a_table_may_hold_conversations(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"posts.{kind}"
     if kind == "jsonl":
-        file.write_text(json.dumps({"text": POST, "thread": EARLIER}) + '\n{"text": "Good morning!"}\n')
+        file.write_text(
+            json.dumps({"text": POST, "thread": EARLIER}) + '\n{"text": "Good morning!"}\n'
+        )
     else:
         cell = json.dumps(EARLIER).replace('"', '""')
         file.write_text(f'text,thread\n{POST},"{cell}"\nGood morning!,\n')

@@ -34,7 +34,10 @@ async def test_a_case_waits_only_where_running_the_node_again_helps(
         raise fault
 
     builder = StateGraph(
-        pieces.Case, context_schema=pieces.Context, input_schema=pieces.PostInput, output_schema=pieces.Ruling
+        pieces.Case,
+        context_schema=pieces.Context,
+        input_schema=pieces.PostInput,
+        output_schema=pieces.Ruling,
     )
     builder.add_node("receive", pieces.receive)
     builder.add_node("decide", decide)
@@ -43,7 +46,9 @@ async def test_a_case_waits_only_where_running_the_node_again_helps(
     graph = builder.compile(checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "case"}}
     with wait_for_answers(PatientCalls()):
-        await graph.ainvoke({"text": "Good morning."}, thread, context=pieces.Context(model="rehearsal"))
+        await graph.ainvoke(
+            {"text": "Good morning."}, thread, context=pieces.Context(model="rehearsal")
+        )
     state = await graph.aget_state(thread)
     assert bool(state.interrupts) == waits
     assert (state.values.get("outcome") or {}).get("outcome") == (None if waits else "failure")

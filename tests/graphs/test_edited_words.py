@@ -69,7 +69,9 @@ async def test_each_prompt_of_a_form_is_asked_with_at_the_nodes_that_the_form_na
 
     monkeypatch.setattr(Question, "write_task", noted)
     prompts = editable_prompts(graph)
-    cases: list[tuple[str, dict[str, Any]]] = [(name, {}) for name, (of, _, _) in CASES.items() if of == graph]
+    cases: list[tuple[str, dict[str, Any]]] = [
+        (name, {}) for name, (of, _, _) in CASES.items() if of == graph
+    ]
     for name, more in [*cases, *MORE_CASES.get(graph, [])]:
         for part, request in (await asked(name, "", **more, prompt_texts=edited(prompts))).items():
             system, user = (str(message["content"]) for message in request.body["messages"])
@@ -83,19 +85,23 @@ async def test_each_prompt_of_a_form_is_asked_with_at_the_nodes_that_the_form_na
     assert fields == set(map(prompt_field, prompts))
 
 
-@pytest.mark.parametrize("name", first_then_long([name for name in CASES if CASES[name][0] in DEFINED], shown=2))
+@pytest.mark.parametrize(
+    "name", first_then_long([name for name in CASES if CASES[name][0] in DEFINED], shown=2)
+)
 async def test_an_edited_definition_takes_the_place_of_the_policy_s(name: str) -> None:
     graph, settings, _ = CASES[name]
-    shipped = SHIPPED_DEFINITION if "task" not in settings else load_policy(settings["task"]).definition
+    shipped = (
+        SHIPPED_DEFINITION if "task" not in settings else load_policy(settings["task"]).definition
+    )
     usual = await asked(name, "")
     sent = await asked(name, "", policy_definition=DEFINITION)
     assert any(DEFINITION in request.text for request in sent.values())
     assert not any(shipped in request.text for request in sent.values())
     # A policy of one's own is shown to researchers too; and each store of precedents has dates of its own.
     if graph != "antihate" and not {"web", "precedents"} & settings.keys():
-        assert {part: request.text.replace(DEFINITION, shipped) for part, request in sent.items()} == {
-            part: request.text for part, request in usual.items()
-        }
+        assert {
+            part: request.text.replace(DEFINITION, shipped) for part, request in sent.items()
+        } == {part: request.text for part, request in usual.items()}
 
 
 async def test_predict_which_tells_no_definition_takes_none() -> None:
@@ -115,7 +121,10 @@ async def test_a_record_names_the_words_that_a_case_was_decided_by(policy: str) 
     usual = await judged(policy=policy)
     record = await judged(policy=policy, prompt_texts=edits, policy_definition=DEFINITION)
     assert usual.prompts == shipped_prompts().dump()
-    assert record.prompts == {"name": "tribunal+edited", "sha": read_prompt_set(None, edits=edits).sha}
+    assert record.prompts == {
+        "name": "tribunal+edited",
+        "sha": read_prompt_set(None, edits=edits).sha,
+    }
     assert record.prompts["sha"] != usual.prompts["sha"]
     assert usual.policy == {"name": policy, "sha": load_policy(policy).sha}
     assert record.policy == {"name": policy, "sha": load_policy(policy, DEFINITION).sha}
@@ -126,9 +135,17 @@ async def test_a_record_names_the_words_that_a_case_was_decided_by(policy: str) 
 def test_a_form_that_comes_back_unchanged_sets_nothing(graph: str) -> None:
     form = form_of(graph)
     kind = settings_of(graph)
-    words = {name: field["default"] for name, field in form.items() if field.get("langgraph_type") == "prompt"}
+    words = {
+        name: field["default"]
+        for name, field in form.items()
+        if field.get("langgraph_type") == "prompt"
+    }
     assert words
-    for sent in (words, dict.fromkeys(words, ""), {name: f"{text}\r\n" for name, text in words.items()}):
+    for sent in (
+        words,
+        dict.fromkeys(words, ""),
+        {name: f"{text}\r\n" for name, text in words.items()},
+    ):
         assert kind(**sent).model_fields_set == {"policy"}
     everything = {name: field["default"] for name, field in form.items() if "default" in field}
     assert dict(kind(**everything)) == dict(kind())
@@ -136,7 +153,9 @@ def test_a_form_that_comes_back_unchanged_sets_nothing(graph: str) -> None:
 
 def test_the_policy_in_force_keeps_its_own_definition_when_the_shipped_one_comes_back() -> None:
     form = form_of("arcade")
-    settings = settings_of("arcade")(policy="moderations", policy_definition=form["policy_definition"]["default"])
+    settings = settings_of("arcade")(
+        policy="moderations", policy_definition=form["policy_definition"]["default"]
+    )
     assert "policy_definition" not in settings.model_fields_set
 
 
@@ -144,7 +163,9 @@ def test_an_edited_prompt_takes_precedence_over_a_folder(tmp_path: Any) -> None:
     folder = tmp_path / "mine" / "arcade"
     folder.mkdir(parents=True)
     for name in ("judge", "gatekeeper"):
-        (folder / f"{name}.md").write_text(shipped_prompts().sources[f"arcade/{name}"] + "\n\nOf the folder.")
+        (folder / f"{name}.md").write_text(
+            shipped_prompts().sources[f"arcade/{name}"] + "\n\nOf the folder."
+        )
     made = read_prompt_set(str(tmp_path / "mine"), edits={"arcade/judge": EDITED_JUDGE})
     assert made.name == "mine+edited"
     assert made.sources["arcade/judge"] == EDITED_JUDGE
@@ -154,15 +175,29 @@ def test_an_edited_prompt_takes_precedence_over_a_folder(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("prompt", "words", "says"),
     [
-        ("arcade/judge", f"{EDITED_JUDGE}\n{{{{ transcirpt }}}}", "there is no 'transcirpt' here; did you mean transc"),
-        ("arcade/judge", "Decide.", "leaves out categories, deep, hateful, not_hate, transcript; put it in, or write"),
+        (
+            "arcade/judge",
+            f"{EDITED_JUDGE}\n{{{{ transcirpt }}}}",
+            "there is no 'transcirpt' here; did you mean transc",
+        ),
+        (
+            "arcade/judge",
+            "Decide.",
+            "leaves out categories, deep, hateful, not_hate, transcript; put it in, or write",
+        ),
         ("arcade/judge", f"{EDITED_JUDGE}{{% if %}}", "line "),
         ("arcade/judge", f"{EDITED_JUDGE}{{{{ transcript|upper }}}}", "line "),
-        ("system/court", "{{ defintion }}", "there is no 'defintion' here; did you mean definition"),
+        (
+            "system/court",
+            "{{ defintion }}",
+            "there is no 'defintion' here; did you mean definition",
+        ),
         ("arcade/jdge", "Decide.", "no prompt is called so; did you mean arcade/judge"),
     ],
 )
-async def test_words_that_no_prompt_can_have_are_refused_before_any_call(prompt: str, words: str, says: str) -> None:
+async def test_words_that_no_prompt_can_have_are_refused_before_any_call(
+    prompt: str, words: str, says: str
+) -> None:
     async with ScriptedServer(court_script()) as server:
         with pytest.raises(BadInput) as refused:
             await decide(server, POST, prompt_texts={prompt: words})
@@ -192,11 +227,19 @@ WORDS = [("prompt_texts", {"arcade/judge": EDITED_JUDGE}), ("policy_definition",
 async def test_a_client_may_edit_words_only_where_the_operator_allows_it(
     name: str, value: Any, a_server: pytest.MonkeyPatch
 ) -> None:
-    assert not [each for each, field in form_of("arcade").items() if field.get("langgraph_type") == "prompt"]
-    with pytest.raises(BadInput, match=f"^{name}.* a client of this server may not set this.*TRIBUNAL_ALLOW={name}"):
+    assert not [
+        each for each, field in form_of("arcade").items() if field.get("langgraph_type") == "prompt"
+    ]
+    with pytest.raises(
+        BadInput, match=f"^{name}.* a client of this server may not set this.*TRIBUNAL_ALLOW={name}"
+    ):
         await tribunal.ajudge(POST, graph="arcade", **{name: value})
     a_server.setenv(trust.ALLOW, name)
-    shown = {field["group"] for field in form_of("arcade").values() if field.get("langgraph_type") == "prompt"}
+    shown = {
+        field["group"]
+        for field in form_of("arcade").values()
+        if field.get("langgraph_type") == "prompt"
+    }
     assert shown == {"Prompts" if name == "prompt_texts" else "Main settings"}
     assert (await tribunal.ajudge(POST, graph="arcade", **{name: value})).outcome == "verdict"
 
@@ -207,7 +250,11 @@ async def test_a_resume_keeps_the_edited_words(serving: bool, a_server: pytest.M
     a_server.setattr(trust, "_serving", serving)
     graph = builder("arcade").compile(checkpointer=InMemorySaver())
     thread: Any = {"configurable": {"thread_id": "1"}}
-    settings = {"prompt_arcade_judge": EDITED_JUDGE, "policy_definition": DEFINITION, "stops": ["judge"]}
+    settings = {
+        "prompt_arcade_judge": EDITED_JUDGE,
+        "policy_definition": DEFINITION,
+        "stops": ["judge"],
+    }
     stopped = await graph.ainvoke({"text": POST}, thread, context=settings_of("arcade")(**settings))
     question = stopped["__interrupt__"][0].value["question"]
     told = "\n".join(turn["content"] for turn in question["prompt"])
@@ -238,15 +285,29 @@ def test_a_form_says_how_each_field_is_edited_by_its_type_and_bounds(graph: str)
         assert control.get("default") == field.get("default")
         shape = next((each for each in field.get("anyOf", []) if each["type"] != "null"), field)
         if "enum" in shape:
-            assert (control["type"], [each["value"] for each in control["options"]]) == ("select", shape["enum"])
+            assert (control["type"], [each["value"] for each in control["options"]]) == (
+                "select",
+                shape["enum"],
+            )
         elif control["type"] == "slider":
             assert (control["min"], control["max"]) == (shape["minimum"], shape["maximum"])
             assert control["step"] == (1 if shape["type"] == "integer" else 0.01)
         else:
-            types = {"boolean": "boolean", "integer": "number", "number": "number", "string": "text"}
+            types = {
+                "boolean": "boolean",
+                "integer": "number",
+                "number": "number",
+                "string": "text",
+            }
             words = field.get("langgraph_type") == "prompt"
-            assert control["type"] == ("textarea" if words else types.get(shape["type"], "json")), name
-    models = {name for name, field in form.items() if field.get("__template_metadata__") == {"kind": "llm"}}
+            assert control["type"] == ("textarea" if words else types.get(shape["type"], "json")), (
+                name
+            )
+    models = {
+        name
+        for name, field in form.items()
+        if field.get("__template_metadata__") == {"kind": "llm"}
+    }
     assert models == {"model", "judge_model", "aux_model", "triage"} & form.keys()
     assert form["threshold"]["metadata"]["x_oap_ui_config"]["type"] == "slider"
     assert context_from({}).threshold is None

@@ -35,13 +35,18 @@ async def watched(name: str, **settings: Any) -> tuple[set[str], dict[str, Any]]
     kinds: set[str] = set()
     last: dict[str, Any] = {}
     async for place, mode, given in compiled.astream(
-        {"text": POST}, context=context_from(settings), stream_mode=["custom", "values"], subgraphs=True
+        {"text": POST},
+        context=context_from(settings),
+        stream_mode=["custom", "values"],
+        subgraphs=True,
     ):
         if mode == "custom":
             json.dumps(given)
             kinds.add(event_of(given).event)
         elif not place:
-            assert [f"{list(each.instance_path)}: {each.message}" for each in form.iter_errors(given)] == []
+            assert [
+                f"{list(each.instance_path)}: {each.message}" for each in form.iter_errors(given)
+            ] == []
             last = given
     return kinds, last
 
@@ -56,7 +61,9 @@ async def watched(name: str, **settings: Any) -> tuple[set[str], dict[str, Any]]
         ("mv_debate", {"reflection_mode": "none"}),
     ],
 )
-async def test_what_a_graph_streams_is_of_the_form_that_is_said_of_it(name: str, settings: dict[str, Any]) -> None:
+async def test_what_a_graph_streams_is_of_the_form_that_is_said_of_it(
+    name: str, settings: dict[str, Any]
+) -> None:
     kinds, last = await watched(name, model="rehearsal", **settings)
     assert {"asking", "call", "outcome"} <= kinds
     assert last["outcome"]["outcome"] == "verdict"
@@ -65,8 +72,19 @@ async def test_what_a_graph_streams_is_of_the_form_that_is_said_of_it(name: str,
 async def test_so_is_what_research_streams() -> None:
     async with world(researcher(enough_at=2)) as it:
         os.environ["OPENAI_BASE_URL"] = f"{it.model.url}/v1"
-        kinds, last = await watched("antihate", **where_heeded("antihate", it.settings, model="openai:scripted"))
-    assert kinds >= {"plan", "queries", "search", "page", "evidence", "judgement", "sufficiency", "outcome"}
+        kinds, last = await watched(
+            "antihate", **where_heeded("antihate", it.settings, model="openai:scripted")
+        )
+    assert kinds >= {
+        "plan",
+        "queries",
+        "search",
+        "page",
+        "evidence",
+        "judgement",
+        "sufficiency",
+        "outcome",
+    }
     assert last["pages"]
 
 
@@ -86,7 +104,9 @@ async def test_a_person_s_decision_is_an_event() -> None:
         record = await judge_post(POST, graph="tribunal", context=context)
         heard: list[Any] = []
         await submit_review(
-            str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"}, listen=heard.append
+            str(record.thread),
+            {"type": "accept", "args": None, "reviewer": "kim"},
+            listen=heard.append,
         )
     [done] = [event_of(each) for each in heard]
     assert isinstance(done, ReviewEvent)
@@ -94,9 +114,17 @@ async def test_a_person_s_decision_is_an_event() -> None:
 
 
 def test_an_event_is_read_with_its_types() -> None:
-    turn = event_of({"event": "turn", "id": "judge/1", "seat": "judge", "stage": "score", "round": 1})
+    turn = event_of(
+        {"event": "turn", "id": "judge/1", "seat": "judge", "stage": "score", "round": 1}
+    )
     assert isinstance(turn, TurnEvent)
-    fault = {"seat": "judge", "role": "judge", "model": "m", "error": "timeout", "explanation": "late"}
+    fault = {
+        "seat": "judge",
+        "role": "judge",
+        "model": "m",
+        "error": "timeout",
+        "explanation": "late",
+    }
     assert isinstance(event_of({"event": "outcome", "outcome": "failure", **fault}), FailureEvent)
     with pytest.raises(BadInput, match=r"tribunal\.events lists the events"):
         event_of({"event": "weather"})
@@ -116,7 +144,9 @@ def streamed() -> set[str]:
                     [kind] = [
                         value.value
                         for key, value in zip(event.keys, event.values, strict=True)
-                        if isinstance(key, ast.Constant) and key.value == "event" and isinstance(value, ast.Constant)
+                        if isinstance(key, ast.Constant)
+                        and key.value == "event"
+                        and isinstance(value, ast.Constant)
                     ]
                     found.add(str(kind))
     return found

@@ -16,11 +16,23 @@ from langgraph.types import Command, Send
 from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
 from tribunal.graphs import builder
-from tribunal.pieces import Case, PostInput, Ruling, court_judge, deep_trial, panel, panel_debate, receive
+from tribunal.pieces import (
+    Case,
+    PostInput,
+    Ruling,
+    court_judge,
+    deep_trial,
+    panel,
+    panel_debate,
+    receive,
+)
 from tribunal.schema import JSON
 from tribunal.settings.context import Context
 
-IMPLICIT, EXPLICIT = "Immigrants: the weeds in our garden.", "Immigrants are vermin and should be deported."
+IMPLICIT, EXPLICIT = (
+    "Immigrants: the weeds in our garden.",
+    "Immigrants are vermin and should be deported.",
+)
 EDIT = "whispered"  # a word that no prompt has, and that changes no answer of the rehearsal model
 RUN: Any = {"configurable": {"thread_id": "one"}}
 HEARD = ["example-harm", "example-newsroom"]
@@ -35,7 +47,9 @@ class Way(NamedTuple):
     settings: JSON
     text: str = IMPLICIT
     as_node: str | None = None  # as whom the step is edited, where several nodes led to it
-    until: int | None = None  # so many calls of the subgraph are shown the edit, where it is called again later
+    until: int | None = (
+        None  # so many calls of the subgraph are shown the edit, where it is called again later
+    )
     again: int = 0  # the how manieth time that the node is the next, from the first on
 
     def __str__(self) -> str:
@@ -80,10 +94,19 @@ class Thread:
         self.sent: list[Sent] = []
         self.waits: dict[str, Any] = {}
 
-    async def run(self, given: Any, place: Any = None, context: Context | None = None, **more: Any) -> JSON:
-        how: Any = {"context": context, "stream_mode": ["custom", "values"], "subgraphs": True, **more}
+    async def run(
+        self, given: Any, place: Any = None, context: Context | None = None, **more: Any
+    ) -> JSON:
+        how: Any = {
+            "context": context,
+            "stream_mode": ["custom", "values"],
+            "subgraphs": True,
+            **more,
+        }
         if self.sync:
-            parts = await asyncio.to_thread(lambda: list(self.graph.stream(given, place or RUN, **how)))
+            parts = await asyncio.to_thread(
+                lambda: list(self.graph.stream(given, place or RUN, **how))
+            )
         else:
             parts = [each async for each in self.graph.astream(given, place or RUN, **how)]
         self.sent = [
@@ -102,7 +125,11 @@ class Thread:
     async def steps(self, place: str, node: str) -> list[Any]:
         """The steps inside a subgraph that a node comes next to, the first one first."""
         at: Any = {"configurable": {**RUN["configurable"], "checkpoint_ns": place}}
-        return [each for each in [step async for step in self.graph.aget_state_history(at)][::-1] if node in each.next]
+        return [
+            each
+            for each in [step async for step in self.graph.aget_state_history(at)][::-1]
+            if node in each.next
+        ]
 
     async def edit(self, step: Any, as_node: str | None = None) -> Any:
         post = step.values["post"]
@@ -120,7 +147,9 @@ async def world(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[JSON]:
     pages: dict[str, SitePage | str] = {"/1": page}
     async with (
         Site(pages) as site,
-        SearchServer(lambda query: [{"url": f"{site.url}/1", "title": "immigrants, weeds"}]) as search,
+        SearchServer(
+            lambda query: [{"url": f"{site.url}/1", "title": "immigrants, weeds"}]
+        ) as search,
     ):
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         yield {"search": "searxng", "searxng_url": search.url, "max_turns": 2}
@@ -211,7 +240,9 @@ NESTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("first", ["ended", "left at a stop", "ended, then stopped before each subgraph"])
+@pytest.mark.parametrize(
+    "first", ["ended", "left at a stop", "ended, then stopped before each subgraph"]
+)
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=[name for name, _ in CASES])
 async def test_a_second_case_on_a_thread_has_nothing_of_the_first(
     name: str, settings: JSON, first: str, world: JSON
@@ -246,7 +277,10 @@ def own_graph(*steps: tuple[str, Any], loop: int = 0) -> StateGraph[Any, Any, An
     for (name, _), (after, _) in pairwise(nodes):
         if name == steps[-1][0] and loop:
             made.add_conditional_edges(
-                name, lambda state: first if heard(state) < loop and not state.get("outcome") else "judge"
+                name,
+                lambda state: (
+                    first if heard(state) < loop and not state.get("outcome") else "judge"
+                ),
             )
         else:
             made.add_edge(name, after)
@@ -266,12 +300,20 @@ async def hear_twice(state: Case) -> JSON:
 
 
 def send_twice(state: Case) -> list[Send]:
-    return [Send("debate", {**state, "question": question}) for question in ("first-question", "second-question")]
+    return [
+        Send("debate", {**state, "question": question})
+        for question in ("first-question", "second-question")
+    ]
 
 
 def fanned_out() -> StateGraph[Any, Any, Any, Any]:
     made = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
-    for name, node in (("receive", receive), ("panel", panel), ("debate", panel_debate), ("judge", court_judge)):
+    for name, node in (
+        ("receive", receive),
+        ("panel", panel),
+        ("debate", panel_debate),
+        ("judge", court_judge),
+    ):
         made.add_node(name, node)
     made.add_edge(START, "receive")
     made.add_edge("receive", "panel")
@@ -292,7 +334,9 @@ OWN: dict[str, StateGraph[Any, Any, Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["stopped at every agent", "without a checkpointer"])
+@pytest.mark.parametrize(
+    "kept", [True, False], ids=["stopped at every agent", "without a checkpointer"]
+)
 @pytest.mark.parametrize("name", OWN)
 async def test_a_graph_of_one_s_own_calls_a_piece_several_times(name: str, kept: bool) -> None:
     settings = Context(rounds=1, trace=True, perspectives=HEARD if name == "sent twice" else [])
@@ -305,9 +349,13 @@ async def test_a_graph_of_one_s_own_calls_a_piece_several_times(name: str, kept:
             assert roles(state) == roles(expected)
         return
     thread = Thread(OWN[name])
-    if name != "sent twice":  # two at the same time can't both hand back that there is no outcome yet
+    if (
+        name != "sent twice"
+    ):  # two at the same time can't both hand back that there is no outcome yet
         await thread.run({"text": IMPLICIT}, context=settings)
-    state = await thread.run({"text": WEEDS}, context=Context(**settings.model_dump(exclude_unset=True), stops=["all"]))
+    state = await thread.run(
+        {"text": WEEDS}, context=Context(**settings.model_dump(exclude_unset=True), stops=["all"])
+    )
     sent = thread.sent
     while thread.waits:
         state = await thread.go_on()
@@ -324,7 +372,12 @@ async def test_a_fork_in_a_loop_of_one_s_own_edits_one_call_alone() -> None:
     await thread.run({"text": IMPLICIT}, context=Context(rounds=1, trace=True))
     state = await thread.run(None, await thread.edit((await thread.steps("trial", "defend"))[0]))
     shown = [(sent.role, EDIT in sent.words) for sent in thread.sent]
-    assert shown == [("defender", True), ("prosecutor.investigation", False), ("defender", False), ("judge", False)]
+    assert shown == [
+        ("defender", True),
+        ("prosecutor.investigation", False),
+        ("defender", False),
+        ("judge", False),
+    ]
     assert heard(state) == 2
 
 
@@ -332,5 +385,7 @@ async def test_a_subgraph_can_be_called_by_itself() -> None:
     taken_in = await own_graph(("trial", deep_trial)).compile().ainvoke({"text": IMPLICIT})
     case = {name: taken_in[name] for name in ("post", "policy", "prompts")}
     for place in (None, RUN):
-        assert (await deep_trial.ainvoke(case, place, context=Context(rounds=1)))["cues"] == taken_in["cues"]
+        assert (await deep_trial.ainvoke(case, place, context=Context(rounds=1)))[
+            "cues"
+        ] == taken_in["cues"]
         assert deep_trial.invoke(case, place, context=Context(rounds=1))["cues"] == taken_in["cues"]

@@ -107,9 +107,13 @@ async def test_a_graph_reads_what_it_is_said_to_heed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = await read_by(name, tmp_path, monkeypatch) - BY_WHAT_IT_DOES
-    heeded = {each for each, words in SETTINGS.items() if name in (words.graphs or GRAPHS)} - BY_WHAT_IT_DOES
+    heeded = {
+        each for each, words in SETTINGS.items() if name in (words.graphs or GRAPHS)
+    } - BY_WHAT_IT_DOES
     assert read <= heeded, f"read, and said not to be heeded: {read - heeded}"
-    assert heeded - OF_SERVERS <= read, f"said to be heeded, and never read: {heeded - OF_SERVERS - read}"
+    assert heeded - OF_SERVERS <= read, (
+        f"said to be heeded, and never read: {heeded - OF_SERVERS - read}"
+    )
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -138,7 +142,9 @@ async def test_the_nodes_at_which_studio_offers_a_setting_read_it(
         if not words.nodes or setting == "aux_model":
             assert any((setting, each.rpartition(":")[2]) in read for each in offered), setting
             continue
-        for node in (each for each in nodes_of(name) if each.name in words.nodes and each.name in ran):
+        for node in (
+            each for each in nodes_of(name) if each.name in words.nodes and each.name in ran
+        ):
             assert (setting, node.name) in read, (setting, node)
 
 
@@ -161,5 +167,10 @@ async def test_a_graph_asks_by_the_scheme_only_if_it_is_said_to(name: str) -> No
             with pytest.raises(BadInput, match="scheme: 'binary'"):
                 await judge_post(POST, graph=name, context=settings)
             return
-        asked.append({call.prompt_sha for call in (await judge_post(POST, graph=name, context=settings)).calls})
+        asked.append(
+            {
+                call.prompt_sha
+                for call in (await judge_post(POST, graph=name, context=settings)).calls
+            }
+        )
     assert asked[0] != asked[1]

@@ -80,15 +80,22 @@ async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
     assert "Answer NotHate" not in QUOTED.sub("", judged)
 
 
-async def test_a_judge_who_repeats_the_post_s_answer_beside_an_own_one_is_read_by_the_own_one() -> None:
-    both = f"The post says {VERDICT} but I say " + json.dumps({"category": "Religious", "explanation": "I say so."})
+async def test_a_judge_who_repeats_the_post_s_answer_beside_an_own_one_is_read_by_the_own_one() -> (
+    None
+):
+    both = f"The post says {VERDICT} but I say " + json.dumps(
+        {"category": "Religious", "explanation": "I say so."}
+    )
     async with ScriptedServer(court_script(judge=Reply(both))) as server:
         record = await decide(server, VERDICT, rounds=1)
     assert (record.category, record.calls[-1].attempts) == ("Religious", 1)
 
 
 async def test_a_judge_who_only_repeats_the_post_s_answer_is_asked_again() -> None:
-    answers = [Reply(f"The post says {VERDICT}"), Reply({"category": "Religious", "explanation": "I say so."})]
+    answers = [
+        Reply(f"The post says {VERDICT}"),
+        Reply({"category": "Religious", "explanation": "I say so."}),
+    ]
     async with ScriptedServer(court_script(judge=answers)) as server:
         record = await decide(server, VERDICT, rounds=1)
     assert (record.category, record.calls[-1].attempts) == ("Religious", 2)
@@ -115,7 +122,9 @@ async def test_the_prompt_says_what_the_marks_mean() -> None:
     assert material_text(quote("example", "words")) in system
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     text=st.text(st.characters(codec=None, exclude_categories=()), min_size=1, max_size=300).filter(
         lambda text: bool(text.strip())

@@ -30,7 +30,9 @@ def test_invoke_gives_what_ainvoke_gives(name: str) -> None:
     waited = graph(name).invoke(POST, context=settings)
     awaited = asyncio.run(graph(name).ainvoke(POST, context=settings))
     assert waited["outcome"] == awaited["outcome"]
-    assert [_without_chance(call) for call in waited["calls"]] == [_without_chance(call) for call in awaited["calls"]]
+    assert [_without_chance(call) for call in waited["calls"]] == [
+        _without_chance(call) for call in awaited["calls"]
+    ]
     assert waited.keys() == awaited.keys()
 
 
@@ -40,9 +42,16 @@ def _without_chance(call: dict[str, Any]) -> dict[str, Any]:
 
 def test_stream_gives_events_and_updates() -> None:
     modes = ["custom", "updates"]
-    streamed = list(graph("arcade").stream(POST, context=REHEARSED, stream_mode=modes, subgraphs=True))
+    streamed = list(
+        graph("arcade").stream(POST, context=REHEARSED, stream_mode=modes, subgraphs=True)
+    )
     events = [event["event"] for _, mode, event in streamed if mode == "custom"]
-    steps = [step for place, mode, update in streamed if mode == "updates" and not place for step in update]
+    steps = [
+        step
+        for place, mode, update in streamed
+        if mode == "updates" and not place
+        for step in update
+    ]
     assert steps == ["receive", "gatekeeper", "deep_dive", "judge"]
     assert events.count("asking") == events.count("call") == 8
 
@@ -50,14 +59,18 @@ def test_stream_gives_events_and_updates() -> None:
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 def test_a_synchronous_checkpointer_stops_and_goes_on(kind: str, tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "cases.sqlite", check_same_thread=False)
-    saver: BaseCheckpointSaver[Any] = InMemorySaver() if kind == "memory" else SqliteSaver(connection)
+    saver: BaseCheckpointSaver[Any] = (
+        InMemorySaver() if kind == "memory" else SqliteSaver(connection)
+    )
     court = builder("tribunal").compile(checkpointer=saver)
     run: Any = {"configurable": {"thread_id": "one"}}
     settings = {**REHEARSED, "review": True, "review_rule": ["all"]}
     waiting = court.invoke(POST, run, context=settings)
     [request] = waiting["__interrupt__"][0].value
     assert request["action_request"]["action"] == "decide"
-    decided = court.invoke(Command(resume={"type": "accept", "reviewer": "kim"}), run, context=settings)
+    decided = court.invoke(
+        Command(resume={"type": "accept", "reviewer": "kim"}), run, context=settings
+    )
     assert decided["review"]["action"] == "accept"
     connection.close()
 
@@ -79,9 +92,15 @@ def test_traces_have_the_names_of_nodes_and_routers() -> None:
     graph("multiround").invoke(POST, {"callbacks": [waited]}, context=REHEARSED)
     asyncio.run(graph("multiround").ainvoke(POST, {"callbacks": [awaited]}, context=REHEARSED))
     assert waited.names == awaited.names
-    assert {"receive", "deep_dive", "investigate", "to_defence_or_dismissal", "defend", "to_judge", "judge"} <= {
-        *waited.names
-    }
+    assert {
+        "receive",
+        "deep_dive",
+        "investigate",
+        "to_defence_or_dismissal",
+        "defend",
+        "to_judge",
+        "judge",
+    } <= {*waited.names}
 
 
 @pytest.mark.long
@@ -90,5 +109,7 @@ def test_a_program_that_invoked_a_graph_ends() -> None:
         "from tribunal.graphs import graph\n"
         f"print(graph('baseline').invoke({POST!r}, context={REHEARSED!r})['outcome']['outcome'])"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
+    )
     assert (done.stdout, done.stderr) == ("verdict\n", "")

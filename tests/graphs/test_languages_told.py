@@ -22,7 +22,9 @@ async def asked(text: str, graph: str = "arcade", **settings: Any) -> dict[str, 
 
 
 @pytest.mark.parametrize("text", UNKNOWN)
-@pytest.mark.parametrize(("graph", "seat"), [("arcade", "judge"), ("baseline", "classifier"), ("tribunal", "triage")])
+@pytest.mark.parametrize(
+    ("graph", "seat"), [("arcade", "judge"), ("baseline", "classifier"), ("tribunal", "triage")]
+)
 async def test_an_explanation_is_asked_for_in_the_posts_language_where_that_is_unknown(
     text: str, graph: str, seat: str
 ) -> None:
@@ -36,7 +38,9 @@ async def test_an_explanation_is_asked_for_in_the_posts_language_where_that_is_u
 async def test_disguised_words_are_shown_plainly_beside_the_post_in_the_hybrid_only() -> None:
     text = "They are v3rm1n, all of them."
     for graph in ("arcade", "multiround", "baseline"):
-        assert not any("reading aid" in request.text for request in (await asked(text, graph)).values())
+        assert not any(
+            "reading aid" in request.text for request in (await asked(text, graph)).values()
+        )
     sent = await asked(text, "tribunal", triage="openai:scripted")
     assert sent.keys() == {"triage", "gatekeeper", "investigation", "defence", "judge"}
     for request in sent.values():

@@ -15,7 +15,9 @@ from tribunal.errors import BadInput
 from tribunal.settings.contents import LINE_UPS
 
 # The paper's Claude is past its end, which its maker's client says.
-pytestmark = pytest.mark.filterwarnings("ignore:The model 'claude-sonnet-4-0' is deprecated:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The model 'claude-sonnet-4-0' is deprecated:DeprecationWarning"
+)
 CONTROL = {
     "score": ("claude-sonnet-4-0", 0.0),
     "reflection": ("o4-mini", None),  # which takes no temperature
@@ -66,7 +68,10 @@ async def test_mv_debate_as_the_paper_has_it() -> None:
 async def test_mv_debate_with_open_models() -> None:
     requests = await played(debate(), graph="mv_debate", rounds=1, line_up="mv-debate-paper-open")
     assert seated(requests) == of_the_views(
-        surface=(QWEN, 0.0), deep=("llama4:maverick", 0.0), contrast=(INTERN, 0.0), context=("gemma3:12b", 0.0)
+        surface=(QWEN, 0.0),
+        deep=("llama4:maverick", 0.0),
+        contrast=(INTERN, 0.0),
+        context=("gemma3:12b", 0.0),
     )
 
 
@@ -79,7 +84,9 @@ async def test_mv_debate_with_one_model_for_all_views() -> None:
 
 
 async def test_its_symmetric_peer() -> None:
-    requests = await played(debate(), graph="symmetric_debate", rounds=1, line_up="mv-debate-paper-mad")
+    requests = await played(
+        debate(), graph="symmetric_debate", rounds=1, line_up="mv-debate-paper-mad"
+    )
     assert {(request.model, request.temperature) for request in requests} == {
         (QWEN, 0.0), (INTERN, 0.0), ("llama4:maverick", 0.0), ("gemma3:12b", 0.0),
     }  # fmt: skip
@@ -87,12 +94,16 @@ async def test_its_symmetric_peer() -> None:
 
 @pytest.mark.parametrize("graph", ["arcade", "multiround"])
 async def test_arcade_with_its_fixed_auxiliary_model(graph: str) -> None:
-    requests = await played(court_script(), graph=graph, line_up="arcade-paper", judge_model="openai:sweep-me")
+    requests = await played(
+        court_script(), graph=graph, line_up="arcade-paper", judge_model="openai:sweep-me"
+    )
     asked = {court_part(request): (request.model, request.temperature) for request in requests}
     aux = {"investigation": 0.8, "prosecution": 0.8, "defence": 0.8} | (
         {"gatekeeper": 0.0} if graph == "arcade" else {}
     )
-    assert asked == {name: ("qwen3-vl-plus", heat) for name, heat in aux.items()} | {"judge": ("sweep-me", 0.1)}
+    assert asked == {name: ("qwen3-vl-plus", heat) for name, heat in aux.items()} | {
+        "judge": ("sweep-me", 0.1)
+    }
 
 
 def test_all_of_them_are_played_here() -> None:
@@ -103,9 +114,13 @@ def test_all_of_them_are_played_here() -> None:
 
 async def test_what_a_run_sets_itself_beats_a_shipped_one_too() -> None:
     seats = {"view": "openai:mine"}
-    requests = await played(debate(), graph="mv_debate", rounds=1, line_up="mv-debate-paper", seats=seats)
+    requests = await played(
+        debate(), graph="mv_debate", rounds=1, line_up="mv-debate-paper", seats=seats
+    )
     assert {
-        request.model for request in requests if part(request).removesuffix(" again") in ("surface", "context")
+        request.model
+        for request in requests
+        if part(request).removesuffix(" again") in ("surface", "context")
     } == {"mine"}
     assert {name: seat for name, seat in seated(requests).items() if name in CONTROL} == CONTROL
 

@@ -44,20 +44,34 @@ async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> N
     assert server.peak == 4
     first_answer = min(request.finished or 0 for request in server.requests[:4])
     assert all(request.arrived < first_answer for request in server.requests[:4])
-    assert (record.label, record.category, record.hateful, record.scheme) == (1, "Hateful", True, "binary")
+    assert (record.label, record.category, record.hateful, record.scheme) == (
+        1,
+        "Hateful",
+        True,
+        "binary",
+    )
     assert (record.rounds, record.usage.calls, record.explanation) == (1, 5, "summary-words.")
     # The Summary sees the round's answers, and there is no history.
-    assert words(server.requests[4].text, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+    assert words(server.requests[4].text, *(f"{view}-first-1." for view in ALL)) == [
+        f"{view}-first-1." for view in ALL
+    ]
     assert "This was kept of the rounds" not in server.requests[4].text
 
 
 async def test_three_rounds_in_their_order_all_at_temperature_0() -> None:
-    async with ScriptedServer(side_by_side(debate(), {"a view": 4, "control": 2, "again": 2}, company)) as server:
+    async with ScriptedServer(
+        side_by_side(debate(), {"a view": 4, "control": 2, "again": 2}, company)
+    ) as server:
         record = await decide(server, graph="mv_debate")
     assert len(server.requests) == 28
     for number in (1, 2, 3):
         asked = parts(round_of(server, number))
-        assert [set(asked[:4]), set(asked[4:6]), set(asked[6:8]), asked[8]] == [set(ALL), CONTROL, SECOND, "score"]
+        assert [set(asked[:4]), set(asked[4:6]), set(asked[6:8]), asked[8]] == [
+            set(ALL),
+            CONTROL,
+            SECOND,
+            "score",
+        ]
     assert part(server.requests[27]) == "summary"
     assert {request.temperature for request in server.requests} == {0.0}
     # Judge and Reflection at the same time, and so those who answer again.
@@ -74,7 +88,9 @@ async def test_who_sees_what_in_round_1() -> None:
         assert words(shown[view], "-first-", "-second-", "earlier rounds") == []
     for control in ("score", "reflection"):
         text = next(request.text for request in server.requests if part(request) == control)
-        assert words(text, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+        assert words(text, *(f"{view}-first-1." for view in ALL)) == [
+            f"{view}-first-1." for view in ALL
+        ]
         assert "error-of" not in text
     for view in ("surface", "deep"):
         text = shown[f"{view} again"]
@@ -104,7 +120,9 @@ async def test_the_order_of_arrival_changes_nothing() -> None:
 
 def told(text: str) -> str:
     """The history in a prompt, with a name for each quotation in the place of its marks."""
-    shown = text.partition("This was kept of ")[2].partition(":\n\n")[2].partition("\n\nTake over")[0]
+    shown = (
+        text.partition("This was kept of ")[2].partition(":\n\n")[2].partition("\n\nTake over")[0]
+    )
     return QUOTED.sub(lambda quoted: f"[{quoted[3]}]", shown)
 
 
@@ -135,10 +153,14 @@ async def test_a_reflection_that_is_not_adopted_leaves_no_trace_in_what_follows(
     record, server = await held(debate(gain=0.05))
     for text in [*views_in(round_of(server, 2)).values()][:4]:
         assert told(text) == "Round 1. The best answer:\n\nsurface: YES\n[surface-first-1.]"
-    assert words(server.requests[-1].text, "surface-first-3.", "-second-", "error-of") == ["surface-first-3."]
+    assert words(server.requests[-1].text, "surface-first-3.", "-second-", "error-of") == [
+        "surface-first-3."
+    ]
     assert [(entry["adopted"], entry["delta"]) for entry in record.debate] == [(False, 0.05)] * 3
     # Both answers stand in the record.
-    said = [turn.text for turn in record.transcript if turn.seat == "view:surface" and turn.round == 1]
+    said = [
+        turn.text for turn in record.transcript if turn.seat == "view:surface" and turn.round == 1
+    ]
     assert said == ["surface-first-1.", "surface-second-1."]
 
 
@@ -151,7 +173,9 @@ async def test_a_reflection_that_is_not_adopted_leaves_no_trace_in_what_follows(
         ({"surface": 0.5, "deep": 1.0}, 0.05, False),  # the mean counts, not the best
     ],
 )
-async def test_the_gate_just_under_at_and_just_over_tau(second: dict[str, float], delta: float, adopted: bool) -> None:
+async def test_the_gate_just_under_at_and_just_over_tau(
+    second: dict[str, float], delta: float, adopted: bool
+) -> None:
     record, server = await held(debate(gain=second), rounds=1)
     entry = record.debate[0]
     assert (entry["delta"], entry["adopted"]) == (delta, adopted)
@@ -165,7 +189,9 @@ async def test_the_best_answer_may_be_one_that_was_not_revised() -> None:
     record, server = await held(debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1)
     assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (False, "surface")
     record, server = await held(
-        debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1, reflection_mode="always"
+        debate(first=[first], gain={"surface": 0.6, "deep": 0.6}),
+        rounds=1,
+        reflection_mode="always",
     )
     assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (True, "contrast")
     assert words(server.requests[-1].text, "contrast-first-1.", "surface-", "-second-", "error-of-contrast-1.") == [
@@ -201,7 +227,9 @@ async def test_without_reflection() -> None:
     record, server = await held(debate(), reflection_mode="none")
     assert len(server.requests) == 3 * 5 + 1
     assert {part(each) for each in server.requests} == {*ALL, "score", "summary"}
-    assert words(views_in(server.requests[5:9])["deep"], "surface-first-1.", "deep-first-1.") == ["surface-first-1."]
+    assert words(views_in(server.requests[5:9])["deep"], "surface-first-1.", "deep-first-1.") == [
+        "surface-first-1."
+    ]
     assert all("delta" not in entry for entry in record.debate)
 
 
@@ -209,7 +237,10 @@ async def test_unconditional_reflection() -> None:
     record, server = await held(debate(gain=-0.3), reflection_mode="always", rounds=2)
     assert (record.debate[0]["delta"], record.debate[0]["adopted"]) == (-0.3, True)
     text = views_in(round_of(server, 2))["context"]
-    assert words(text, "surface-second-1.", "error-of-surface-1.") == ["surface-second-1.", "error-of-surface-1."]
+    assert words(text, "surface-second-1.", "error-of-surface-1.") == [
+        "surface-second-1.",
+        "error-of-surface-1.",
+    ]
 
 
 async def test_all_answers_in_the_history() -> None:
@@ -217,9 +248,16 @@ async def test_all_answers_in_the_history() -> None:
     text = views_in(round_of(server, 2))["context"]
     first, _, rest = told(text).partition("What a reviewer said of them:")
     criticised, _, second = rest.partition("Revised after that.")
-    assert words(first, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
-    assert words(criticised, *(f"error-of-{view}-1." for view in ALL)) == [f"error-of-{view}-1." for view in ALL]
-    assert words(second, *(f"{view}-second-1." for view in ALL)) == ["surface-second-1.", "deep-second-1."]
+    assert words(first, *(f"{view}-first-1." for view in ALL)) == [
+        f"{view}-first-1." for view in ALL
+    ]
+    assert words(criticised, *(f"error-of-{view}-1." for view in ALL)) == [
+        f"error-of-{view}-1." for view in ALL
+    ]
+    assert words(second, *(f"{view}-second-1." for view in ALL)) == [
+        "surface-second-1.",
+        "deep-second-1.",
+    ]
 
 
 @pytest.mark.parametrize(("rounds", "calls"), [(1, 10), (2, 19), (3, 28), (4, 37)])

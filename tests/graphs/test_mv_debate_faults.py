@@ -30,7 +30,9 @@ WRONG: dict[str, Any] = {
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 async def test_a_wrong_score_is_asked_for_again(wrong: dict[str, Any]) -> None:
     answers = [{"reason": "x", "scores": wrong}, None, None]
-    record, server = await held(debate(score=answers, reflection={}), rounds=1, reflection_mode="none")
+    record, server = await held(
+        debate(score=answers, reflection={}), rounds=1, reflection_mode="none"
+    )
     assert parts(server.requests).count("score") == 2
     assert "scores" in server.requests[5].messages[-1][1]
     assert record.debate[0]["scores"] == SCORES
@@ -52,19 +54,26 @@ async def test_scores_and_criticism_of_nobody_are_dropped_with_a_warning() -> No
 @pytest.mark.parametrize(
     ("scores", "warned"),
     [
-        ({"surface": 80, "deep": 60, "contrast": 40, "context": 20}, "surface 80, deep 60, contrast 40, context 20"),
+        (
+            {"surface": 80, "deep": 60, "contrast": 40, "context": 20},
+            "surface 80, deep 60, contrast 40, context 20",
+        ),
         ({**SCORES, "deep": 60}, "deep 60"),
         ({view: str(score) for view, score in SCORES.items()}, ""),
         ({"SURFACE": 0.8, "Deep": 0.6, "ｃｏｎｔｒａｓｔ": 0.4, "context ": 0.2}, ""),
     ],
 )
-async def test_scores_are_taken_where_it_is_plain_what_they_mean(scores: dict[str, Any], warned: str) -> None:
+async def test_scores_are_taken_where_it_is_plain_what_they_mean(
+    scores: dict[str, Any], warned: str
+) -> None:
     answers = [{"reason": "x", "scores": scores}, None]
     record, server = await held(debate(score=answers), rounds=1, reflection_mode="none")
     assert parts(server.requests).count("score") == 1
     assert record.debate[0]["scores"] == SCORES
     said = [warning for warning in record.warnings if "percent" in warning]
-    assert said == ([f"judge: scores in percent were taken as parts of one: {warned}"] if warned else [])
+    assert said == (
+        [f"judge: scores in percent were taken as parts of one: {warned}"] if warned else []
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +82,12 @@ async def test_scores_are_taken_where_it_is_plain_what_they_mean(scores: dict[st
 async def test_a_score_that_stays_wrong_is_a_failure_and_no_0(wrong: str) -> None:
     record, _ = await held(debate(score=wrong), rounds=1)
     assert (record.outcome, record.label) == ("failure", None)
-    assert record.fault == {"seat": "judge", "role": "judge.scores", "model": "openai:scripted", "kind": "bad_output"}
+    assert record.fault == {
+        "seat": "judge",
+        "role": "judge.scores",
+        "model": "openai:scripted",
+        "kind": "bad_output",
+    }
 
 
 @pytest.mark.parametrize(("lost", "kind"), [(REFUSES, "refusal"), (Fault(409, "no"), "failure")])
@@ -96,7 +110,9 @@ async def test_a_view_that_is_lost_when_it_answers_again_keeps_its_first_answer(
     record, server = await held(debate(deep_again=REFUSES, gain=0.1), rounds=1)
     entry = record.debate[0]
     assert (entry["new_scores"], entry["delta"], entry["adopted"]) == ({"surface": 0.9}, 0.1, True)
-    assert [(gone["seat"], gone["stage"]) for gone in entry["dropped"]] == [("view:deep", "revision")]
+    assert [(gone["seat"], gone["stage"]) for gone in entry["dropped"]] == [
+        ("view:deep", "revision")
+    ]
     record, server = await held(debate(deep_again=REFUSES, surface_again=REFUSES), rounds=1)
     assert record.outcome == "verdict"
     assert "adopted" not in record.debate[0]
@@ -108,22 +124,30 @@ async def test_without_its_reflection_a_round_stands_as_it_is() -> None:
     record, server = await held(debate(reflection=REFUSES), rounds=1)
     assert record.outcome == "verdict"
     assert "again" not in " ".join(parts(server.requests))
-    assert [(gone["seat"], gone["stage"]) for gone in record.debate[0]["dropped"]] == [("reflection", "reflection")]
+    assert [(gone["seat"], gone["stage"]) for gone in record.debate[0]["dropped"]] == [
+        ("reflection", "reflection")
+    ]
 
 
 async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
-    record, server = await held(debate(surface=REFUSES, deep=Fault(409, "no such thing"), contrast=REFUSES))
+    record, server = await held(
+        debate(surface=REFUSES, deep=Fault(409, "no such thing"), contrast=REFUSES)
+    )
     assert (record.outcome, len(server.requests)) == ("refusal", 4)
     assert "1 of 4" in record.explanation
     for seat in ("view:surface", "view:deep", "view:contrast"):
         assert seat in record.explanation
     assert "no such thing" in record.explanation
-    record, _ = await held(debate(surface=[None, REFUSES], deep=[None, REFUSES], contrast=[None, REFUSES]))
+    record, _ = await held(
+        debate(surface=[None, REFUSES], deep=[None, REFUSES], contrast=[None, REFUSES])
+    )
     assert record.outcome == "refusal"
     assert "round 2" in record.explanation
 
 
-@pytest.mark.parametrize(("lost", "how"), [(REFUSES, "refused"), (Fault(409, "no"), "failed"), (Reply("x"), "failed")])
+@pytest.mark.parametrize(
+    ("lost", "how"), [(REFUSES, "refused"), (Fault(409, "no"), "failed"), (Reply("x"), "failed")]
+)
 @pytest.mark.parametrize(("side", "label"), [(YES, 1), (NO, 0)])
 async def test_where_all_agreed_a_lost_summary_loses_nothing(
     side: dict[str, str], label: int, lost: Reply | Fault, how: str
@@ -133,7 +157,10 @@ async def test_where_all_agreed_a_lost_summary_loses_nothing(
     assert words(record.explanation or "", "All 4 views", *(f"{view}-first-1." for view in ALL)) == [
         "All 4 views", *(f"{view}-first-1." for view in ALL),
     ]  # fmt: skip
-    assert any(f"summary {how}" in warning and "stands as the verdict" in warning for warning in record.warnings)
+    assert any(
+        f"summary {how}" in warning and "stands as the verdict" in warning
+        for warning in record.warnings
+    )
     assert record.calls[-1].seat == "summary"
     assert record.calls[-1].error
 

@@ -32,7 +32,10 @@ async def test_a_line_up_is_a_file(tmp_path: Path) -> None:
     }  # fmt: skip
     # What is set for a run beats the file, and the file is read anew for every post.
     _, server = await held(
-        debate([YES]), line_up=str(file), seats={"view": "openai:c"}, temperatures={"view:deep": 0.0}
+        debate([YES]),
+        line_up=str(file),
+        seats={"view": "openai:c"},
+        temperatures={"view:deep": 0.0},
     )
     assert {(part(each), each.model, each.temperature) for each in server.requests[:2]} == {
         ("deep", "c", 0.0), ("context", "c", 0.5),
@@ -76,7 +79,9 @@ async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) 
 @pytest.mark.parametrize("graph", ["arcade", "multiround", "predict", "antihate"])
 async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
     async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match="task: 'sarcasm': is a setting of the graphs mv_debate, baseline"):
+        with pytest.raises(
+            BadInput, match="task: 'sarcasm': is a setting of the graphs mv_debate, baseline"
+        ):
             await decide(server, graph=graph, task="sarcasm")
         assert server.requests == []
 
@@ -89,9 +94,13 @@ async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
         ("misinformation", "is it misinformation?", ("not misinformation", "misinformation")),
     ],
 )
-async def test_each_task_has_its_question_policy_and_labels(task: str, question: str, names: tuple[str, str]) -> None:
+async def test_each_task_has_its_question_policy_and_labels(
+    task: str, question: str, names: tuple[str, str]
+) -> None:
     for side, label in (("YES", 1), ("NO", 0)):
-        record, server = await held(debate([YES], summary={"answer": side, "explanation": "so"}), task=task)
+        record, server = await held(
+            debate([YES], summary={"answer": side, "explanation": "so"}), task=task
+        )
         assert (record.task, record.label, record.category) == (task, label, names[label])
         assert record.hateful is (bool(label) if task == "hate" else None)
         assert record.scheme == "binary"

@@ -27,13 +27,23 @@ def evaluated(tmp_path: Path, graph: str, *outcomes: Any, command: tuple[str, ..
 
 
 def results(tmp_path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 @pytest.mark.parametrize(("outcome", "says"), WRONG)
-async def test_a_wrong_outcome_is_a_failure_that_names_it(tmp_path: Path, outcome: Any, says: str) -> None:
+async def test_a_wrong_outcome_is_a_failure_that_names_it(
+    tmp_path: Path, outcome: Any, says: str
+) -> None:
     record = await tribunal.ajudge(post_saying(outcome), graph=write_pipeline(tmp_path))
-    assert (record.outcome, record.label, record.category, record.hateful) == ("failure", None, None, None)
+    assert (record.outcome, record.label, record.category, record.hateful) == (
+        "failure",
+        None,
+        None,
+        None,
+    )
     assert record.fault is not None
     assert record.fault["kind"] == "wrong_outcome"
     assert record.explanation.startswith(says)
@@ -45,10 +55,24 @@ async def test_a_wrong_outcome_is_a_failure_that_names_it(tmp_path: Path, outcom
 async def test_a_right_outcome_stands(tmp_path: Path) -> None:
     graph = write_pipeline(tmp_path)
     record = await tribunal.ajudge(post_saying({**RIGHT, "confidence": 0.5}), graph=graph)
-    assert (record.outcome, record.category, record.hateful, record.confidence) == ("verdict", "Sexist", True, 0.5)
+    assert (record.outcome, record.category, record.hateful, record.confidence) == (
+        "verdict",
+        "Sexist",
+        True,
+        0.5,
+    )
     binary = {**RIGHT, "label": 1, "category": "Hateful"}
-    assert (await tribunal.ajudge(post_saying(binary), graph=graph, scheme="binary")).category == "Hateful"
-    refused = {"outcome": "refusal", "seat": "judge", "role": "mine", "model": "m", "form": "mine", "explanation": "no"}
+    assert (
+        await tribunal.ajudge(post_saying(binary), graph=graph, scheme="binary")
+    ).category == "Hateful"
+    refused = {
+        "outcome": "refusal",
+        "seat": "judge",
+        "role": "mine",
+        "model": "m",
+        "form": "mine",
+        "explanation": "no",
+    }
     assert (await tribunal.ajudge(post_saying(refused), graph=graph)).outcome == "refusal"
 
 
@@ -56,12 +80,18 @@ async def test_a_channel_that_no_record_can_hold_is_a_failure(tmp_path: Path) ->
     said = post_saying(RIGHT, transcript=[{"id": "mine/1", "text": "words"}])
     record = await tribunal.ajudge(said, graph=write_pipeline(tmp_path))
     assert record.fault is not None
-    assert (record.outcome, record.fault["kind"], record.transcript) == ("failure", "wrong_state", ())
+    assert (record.outcome, record.fault["kind"], record.transcript) == (
+        "failure",
+        "wrong_state",
+        (),
+    )
     assert record.explanation.startswith("transcript.0.seat: is missing")
 
 
 def test_the_command_ends_with_status_4_and_acquits_nobody(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["judge", post_saying(WRONG[1][0]), "--graph", write_pipeline(tmp_path)])
+    done = CliRunner().invoke(
+        app, ["judge", post_saying(WRONG[1][0]), "--graph", write_pipeline(tmp_path)]
+    )
     assert done.exit_code == 4
     assert "FAILED" in done.output
     assert "NOT HATE SPEECH" not in done.output
@@ -81,7 +111,13 @@ async def test_a_case_for_review_is_a_failure_too_and_waits_for_nobody(
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_a_run_counts_it_as_failed_and_goes_on(tmp_path: Path, workers: tuple[str, ...]) -> None:
     graph = write_pipeline(tmp_path)
-    outcomes: tuple[Any, ...] = ({**RIGHT, "label": 1, "category": "Racist"}, WRONG[0][0], WRONG[1][0], {}, "Foo")
+    outcomes: tuple[Any, ...] = (
+        {**RIGHT, "label": 1, "category": "Racist"},
+        WRONG[0][0],
+        WRONG[1][0],
+        {},
+        "Foo",
+    )
     done = evaluated(tmp_path, graph, *outcomes, command=workers)
     assert done.exit_code == 0, done.output
     held = {each["post_id"]: each for each in results(tmp_path)}

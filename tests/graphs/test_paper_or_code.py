@@ -18,7 +18,10 @@ def said_in(request: Request) -> list[str]:
 @pytest.mark.parametrize(
     ("turns", "shown"),
     [
-        ("previous", [["implied-cue"], ["implied-cue", "defence-1"], ["defence-1", "prosecution-2"]]),
+        (
+            "previous",
+            [["implied-cue"], ["implied-cue", "defence-1"], ["defence-1", "prosecution-2"]],
+        ),
         ("none", [[], [], []]),
     ],
 )
@@ -56,18 +59,31 @@ async def test_the_paper_allows_three_cues_and_its_code_two(limit: int) -> None:
     for request in (scan, investigation):
         assert request.schema is not None
         assert request.schema["properties"]["cues"]["maxItems"] == limit
-    assert [each.claim for each in record.cues] == [f"claim-{number}" for number in range(1, limit + 1)]
+    assert [each.claim for each in record.cues] == [
+        f"claim-{number}" for number in range(1, limit + 1)
+    ]
     assert ("claim-3" in defence.text) is (limit == 3)
 
 
 @pytest.mark.parametrize(("where", "rejects"), [("fast-track", False), ("both-tracks", True)])
-async def test_the_judge_of_a_deep_dive_rejects_what_is_neutral_in_the_paper(where: str, rejects: bool) -> None:
+async def test_the_judge_of_a_deep_dive_rejects_what_is_neutral_in_the_paper(
+    where: str, rejects: bool
+) -> None:
     async with ScriptedServer(court_script()) as server:
         await decide(server, rounds=1, judge_rejects=where)
-    assert ("Reject a cue if the post speaks of its own author" in server.requests[-1].text) is rejects
+    assert (
+        "Reject a cue if the post speaks of its own author" in server.requests[-1].text
+    ) is rejects
 
 
 async def test_a_perspective_is_shown_three_similar_texts_or_as_many_as_its_code_finds() -> None:
     async with ScriptedServer(panel()) as server:
         await decide(server, graph="predict", examples_k=4)
-    assert [request.text.count("\n  label: ") for request in server.requests[:6]] == [4, 4, 4, 4, 4, 0]
+    assert [request.text.count("\n  label: ") for request in server.requests[:6]] == [
+        4,
+        4,
+        4,
+        4,
+        4,
+        0,
+    ]

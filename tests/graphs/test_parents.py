@@ -86,7 +86,9 @@ def parent(schema: Any, court: Any = "arcade") -> StateGraph[Any, Any, Any, Any]
         (None, {"tribunal": OURS}),
     ],
 )
-async def test_our_settings_are_what_the_parent_s_context_holds_as_tribunal(schema: Any, context: Any) -> None:
+async def test_our_settings_are_what_the_parent_s_context_holds_as_tribunal(
+    schema: Any, context: Any
+) -> None:
     state = await parent(schema).compile().ainvoke({"text": POST}, context=context)
     assert state["outcome"]["category"] in ("NotHate", "Hateful")
     assert max(turn["round"] for turn in state["transcript"]) == 1
@@ -95,7 +97,14 @@ async def test_our_settings_are_what_the_parent_s_context_holds_as_tribunal(sche
 
 @pytest.mark.parametrize(
     ("schema", "context"),
-    [(None, None), (Tenant, None), (Tenant, Tenant()), (Stranger, Stranger()), (Reader, {"model": "x"}), (None, {})],
+    [
+        (None, None),
+        (Tenant, None),
+        (Tenant, Tenant()),
+        (Stranger, Stranger()),
+        (Reader, {"model": "x"}),
+        (None, {}),
+    ],
 )
 async def test_without_it_a_court_has_its_defaults(schema: Any, context: Any) -> None:
     state = await parent(schema).compile().ainvoke({"text": POST}, context=context)
@@ -108,7 +117,9 @@ async def test_a_court_that_a_node_calls_finds_them_too() -> None:
         done = await graph("arcade").ainvoke({"text": state["text"]})
         return {"outcome": done["outcome"], "transcript": done["transcript"]}
 
-    state = await parent(Tenant, call).compile().ainvoke({"text": POST}, context=Tenant(tribunal=OURS))
+    state = (
+        await parent(Tenant, call).compile().ainvoke({"text": POST}, context=Tenant(tribunal=OURS))
+    )
     assert max(turn["round"] for turn in state["transcript"]) == 1
 
 
@@ -117,7 +128,9 @@ async def test_a_node_that_calls_a_court_with_settings_of_its_own_is_heard() -> 
         done = await graph("arcade").ainvoke({"text": state["text"]}, context=Context(rounds=2))
         return {"outcome": done["outcome"], "transcript": done["transcript"]}
 
-    state = await parent(Tenant, call).compile().ainvoke({"text": POST}, context=Tenant(tribunal=OURS))
+    state = (
+        await parent(Tenant, call).compile().ainvoke({"text": POST}, context=Tenant(tribunal=OURS))
+    )
     assert max(turn["round"] for turn in state["transcript"]) == 2
 
 
@@ -135,7 +148,10 @@ async def test_a_parent_with_a_checkpointer_steps_through_the_court() -> None:
 @pytest.mark.parametrize(
     ("held", "says"),
     [
-        ("rounds=1", "tribunal: str: is no settings; give a Context, or a table of settings by name"),
+        (
+            "rounds=1",
+            "tribunal: str: is no settings; give a Context, or a table of settings by name",
+        ),
         ({"rounds": 99}, "rounds: 99: "),
         ({"rouns": 1}, "rouns: no such setting; did you mean rounds"),
     ],

@@ -25,7 +25,11 @@ def drawn(*labels: str) -> Script:
         label = left.pop(0)
         if label == "refuses":
             return REFUSES
-        return Reply({"category": label, "explanation": f"why-{label}."}, prompt_tokens=10, completion_tokens=5)
+        return Reply(
+            {"category": label, "explanation": f"why-{label}."},
+            prompt_tokens=10,
+            completion_tokens=5,
+        )
 
     return script
 
@@ -54,7 +58,11 @@ async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, Scri
     [
         ({"mode": "zero-shot"}, "is it hate speech?", ["NotHate", "Hateful"]),
         ({"task": "sarcasm"}, "is it sarcastic?", ["not sarcastic", "sarcastic"]),
-        ({"task": "misinformation"}, "is it misinformation?", ["not misinformation", "misinformation"]),
+        (
+            {"task": "misinformation"},
+            "is it misinformation?",
+            ["not misinformation", "misinformation"],
+        ),
     ],
 )
 async def test_the_zero_shot_peer_of_a_debate_is_asked_its_question(
@@ -89,7 +97,9 @@ async def test_a_refusal_of_the_zero_shot_peer_is_in_its_scheme_too(graph: str) 
 
 async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     _, alone = await judged(drawn("Racist"), "baseline", answer_order="reason-first")
-    record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
+    record, server = await judged(
+        drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency"
+    )
     assert {request.text for request in server.requests} == {alone.requests[0].text}
     assert [request.temperature for request in server.requests] == [0.7] * 5
     assert (record.category, record.label, record.tie) == ("Racist", 1, False)
@@ -115,8 +125,14 @@ async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("mode", ["full", "zero-shot"])
-async def test_all_draws_are_of_one_distribution(mode: str, settings: dict[str, Any], temperature: float) -> None:
-    script = answered("YES", "NO", "YES") if mode == "zero-shot" else drawn("Racist", "NotHate", "Racist")
+async def test_all_draws_are_of_one_distribution(
+    mode: str, settings: dict[str, Any], temperature: float
+) -> None:
+    script = (
+        answered("YES", "NO", "YES")
+        if mode == "zero-shot"
+        else drawn("Racist", "NotHate", "Racist")
+    )
     record, server = await judged(script, "self_consistency", mode=mode, draws=3, **settings)
     assert [request.temperature for request in server.requests] == [temperature] * 3
     assert len({request.text for request in server.requests}) == 1
@@ -124,7 +140,9 @@ async def test_all_draws_are_of_one_distribution(mode: str, settings: dict[str, 
 
 
 async def test_sampling_stops_when_the_vote_can_t_turn() -> None:
-    async with ScriptedServer(side_by_side(drawn(*["Racist"] * 3), {"classifier": 3}, part)) as server:
+    async with ScriptedServer(
+        side_by_side(drawn(*["Racist"] * 3), {"classifier": 3}, part)
+    ) as server:
         record = await decide(server, graph="self_consistency")
     assert len(server.requests) == server.peak == 3
     assert record.debate[0]["spared"] == 2
@@ -138,7 +156,9 @@ async def test_equally_frequent_answers_are_a_tie_and_the_first_given_counts() -
 
 
 async def test_a_sample_that_refuses_has_no_vote() -> None:
-    record, _ = await judged(drawn("refuses", "Racist", "Racist", "NotHate", "NotHate", "x"), "self_consistency")
+    record, _ = await judged(
+        drawn("refuses", "Racist", "Racist", "NotHate", "NotHate", "x"), "self_consistency"
+    )
     assert record.outcome == "verdict"
     assert record.tie is True
     assert any("has no vote" in warning for warning in record.warnings)
@@ -155,7 +175,9 @@ async def test_a_sample_that_refuses_has_no_vote() -> None:
         ({"max_calls": 4, "max_tokens": 30}, 2),
     ],
 )  # fmt: skip
-async def test_no_draw_is_made_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
+async def test_no_draw_is_made_that_the_budget_does_not_reach_for(
+    budget: dict[str, int], calls: int
+) -> None:
     # A draw costs 15 tokens; answers that differ leave the vote open to the last.
     record, server = await judged(
         drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency", **budget
@@ -163,7 +185,9 @@ async def test_no_draw_is_made_that_the_budget_does_not_reach_for(budget: dict[s
     assert len(server.requests) == calls
     assert record.outcome == "verdict"
     assert any("unmade" in warning for warning in record.warnings) == (calls < 5)
-    assert record.usage.prompt_tokens + record.usage.completion_tokens <= max(budget.get("max_tokens", 75), 15)
+    assert record.usage.prompt_tokens + record.usage.completion_tokens <= max(
+        budget.get("max_tokens", 75), 15
+    )
 
 
 # --- symmetric_debate -------------------------------------------------------------------------------------------------
@@ -178,13 +202,17 @@ def equals(*rounds: str) -> Script:
         if given[place] == "r":
             return REFUSES
         side = {"y": "YES", "n": "NO"}[given[place]]
-        return Reply({"answer": side, "reason": f"reason-{place}."}, prompt_tokens=10, completion_tokens=5)
+        return Reply(
+            {"answer": side, "reason": f"reason-{place}."}, prompt_tokens=10, completion_tokens=5
+        )
 
     return script
 
 
 async def test_each_sees_its_own_last_answer_and_all_the_others() -> None:
-    async with ScriptedServer(side_by_side(equals("yyn", "yny", "yyy"), {"agent": 3}, part)) as server:
+    async with ScriptedServer(
+        side_by_side(equals("yyn", "yny", "yyy"), {"agent": 3}, part)
+    ) as server:
         record = await decide(server, graph="symmetric_debate", agents=3)
     assert (len(server.requests), server.peak, record.rounds) == (9, 3, 3)
     for place, request in enumerate(server.requests):
@@ -194,7 +222,9 @@ async def test_each_sees_its_own_last_answer_and_all_the_others() -> None:
         if number:
             mine, _, others = request.text.partition("The others answered:")
             assert f"reason-{3 * (number - 1) + own}." in mine
-            assert words(others, *last) == [word for word in last if word != f"reason-{3 * (number - 1) + own}."]
+            assert words(others, *last) == [
+                word for word in last if word != f"reason-{3 * (number - 1) + own}."
+            ]
     assert (record.label, record.tie, record.scheme) == (1, False, "binary")
 
 
@@ -202,16 +232,21 @@ async def test_the_first_agent_is_asked_at_temperature_0_and_others_apart_from_i
     _, server = await judged(debate(), "symmetric_debate", rounds=1)
     assert sorted(request.temperature or 0 for request in server.requests) == [0.0, 0.7, 0.7, 0.7]
     seats = {f"agent:{number}": f"openai:m{number}" for number in (1, 2, 3, 4)}
-    _, server = await judged(debate(), "symmetric_debate", rounds=1, seats=seats, temperatures={"agent": 0.0})
+    _, server = await judged(
+        debate(), "symmetric_debate", rounds=1, seats=seats, temperatures={"agent": 0.0}
+    )
     assert {(request.model, request.temperature) for request in server.requests} == {
         (f"m{number}", 0.0) for number in (1, 2, 3, 4)
     }
 
 
 @pytest.mark.parametrize(
-    ("votes", "label", "tie"), [("yyyn", 1, False), ("yynn", 0, True), ("ynnn", 0, False), ("yyrn", 1, False)]
+    ("votes", "label", "tie"),
+    [("yyyn", 1, False), ("yynn", 0, True), ("ynnn", 0, False), ("yyrn", 1, False)],
 )
-async def test_the_last_round_votes_and_a_tie_is_no_and_marked(votes: str, label: int, tie: bool) -> None:
+async def test_the_last_round_votes_and_a_tie_is_no_and_marked(
+    votes: str, label: int, tie: bool
+) -> None:
     record, _ = await judged(equals("yyyy", votes), "symmetric_debate", rounds=2)
     assert (record.label, record.tie) == (label, tie)
     assert ("tie" in record.explanation) == tie
@@ -232,7 +267,9 @@ async def test_where_nobody_answers_the_outcome_says_why() -> None:
         ({"max_calls": 8}, 8), ({"max_calls": 3}, 3),
     ],
 )  # fmt: skip
-async def test_no_round_is_held_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
+async def test_no_round_is_held_that_the_budget_does_not_reach_for(
+    budget: dict[str, int], calls: int
+) -> None:
     record, server = await judged(equals("ynyn", "ynyn", "ynyn"), "symmetric_debate", **budget)
     assert len(server.requests) == calls
     assert record.outcome == "verdict"

@@ -86,7 +86,9 @@ class Looser(CaseState, total=False):
         ),
     ],
 )  # fmt: skip
-def test_a_wrong_composition_names_the_channel(builder: Any, channel: str | None, says: str | None) -> None:
+def test_a_wrong_composition_names_the_channel(
+    builder: Any, channel: str | None, says: str | None
+) -> None:
     if channel is None:
         with pytest.raises(WrongComposition, match="outcome"):
             checked(builder())
@@ -99,7 +101,9 @@ def test_a_wrong_composition_names_the_channel(builder: Any, channel: str | None
 @pytest.mark.parametrize("place", PIECES)
 def test_every_contract_is_of_a_piece(place: str) -> None:
     module, _, name = place.partition(":")
-    assert callable(getattr(import_module(module), name)) or hasattr(getattr(import_module(module), name), "ainvoke")
+    assert callable(getattr(import_module(module), name)) or hasattr(
+        getattr(import_module(module), name), "ainvoke"
+    )
 
 
 @pytest.mark.parametrize("place", [each for each in PIECES if each.startswith("graphs.")])
@@ -119,7 +123,11 @@ def test_a_channel_may_come_by_another_branch() -> None:
         return {}
 
     with pytest.raises(WrongComposition, match="'evidence'"):
-        checked(chain(("receive", receive), ("late", late), ("trial", deep_trial), ("judge", court_judge)))
+        checked(
+            chain(
+                ("receive", receive), ("late", late), ("trial", deep_trial), ("judge", court_judge)
+            )
+        )
 
 
 @piece(writes=[])
@@ -132,26 +140,52 @@ async def somewhere(state: Case) -> Any:
     return Command(goto="deep_dive")
 
 
-@pytest.mark.parametrize(("router", "how"), [(to_trial, {}), (somewhere, {"destinations": ("deep_dive",)})])
-async def test_a_node_that_says_itself_where_it_goes_stands_before_it(router: Any, how: Any) -> None:
+@pytest.mark.parametrize(
+    ("router", "how"), [(to_trial, {}), (somewhere, {"destinations": ("deep_dive",)})]
+)
+async def test_a_node_that_says_itself_where_it_goes_stands_before_it(
+    router: Any, how: Any
+) -> None:
     builder = StateGraph(Case, context_schema=Context, input_schema=PostInput)
     builder.add_node("receive", receive)
     builder.add_node("router", router, **how)
     builder.add_node("deep_dive", deep_trial)
     builder.add_node("judge", court_judge)
-    for start, end in ((START, "receive"), ("receive", "router"), ("deep_dive", "judge"), ("judge", END)):
+    for start, end in (
+        (START, "receive"),
+        ("receive", "router"),
+        ("deep_dive", "judge"),
+        ("judge", END),
+    ):
         builder.add_edge(start, end)
-    state = await checked(builder).compile().ainvoke({"text": "These weeds."}, context=Context(rounds=1))
+    state = (
+        await checked(builder)
+        .compile()
+        .ainvoke({"text": "These weeds."}, context=Context(rounds=1))
+    )
     assert state["outcome"]["outcome"] == "verdict"
 
 
 def test_a_node_that_goes_somewhere_unsaid_stands_before_nothing() -> None:
     builder = StateGraph(Case, context_schema=Context, input_schema=PostInput)
-    for name, node in (("receive", receive), ("router", somewhere), ("deep_dive", deep_trial), ("judge", court_judge)):
+    for name, node in (
+        ("receive", receive),
+        ("router", somewhere),
+        ("deep_dive", deep_trial),
+        ("judge", court_judge),
+    ):
         builder.add_node(name, node)
-    for start, end in ((START, "receive"), ("receive", "router"), ("deep_dive", "judge"), ("judge", END)):
+    for start, end in (
+        (START, "receive"),
+        ("receive", "router"),
+        ("deep_dive", "judge"),
+        ("judge", END),
+    ):
         builder.add_edge(start, end)
-    with pytest.raises(WrongComposition, match="deep_dive: needs the channel 'post', which nothing before it writes"):
+    with pytest.raises(
+        WrongComposition,
+        match="deep_dive: needs the channel 'post', which nothing before it writes",
+    ):
         checked(builder)
 
 
@@ -168,9 +202,22 @@ def found(query: str) -> str:
 
 def test_two_pieces_can_t_give_evidence_of_the_same_ids() -> None:
     trial = ("trial", deep_trial), ("judge", court_judge)
-    with pytest.raises(WrongComposition, match="second: the ids of its evidence begin with R, like those of first"):
-        checked(chain(("receive", receive), ("first", evidence_from(found)), ("second", evidence_from(found)), *trial))
-    both = ("first", evidence_from(found)), ("second", evidence_from(found, letter="S")), ("web", web_evidence)
+    with pytest.raises(
+        WrongComposition, match="second: the ids of its evidence begin with R, like those of first"
+    ):
+        checked(
+            chain(
+                ("receive", receive),
+                ("first", evidence_from(found)),
+                ("second", evidence_from(found)),
+                *trial,
+            )
+        )
+    both = (
+        ("first", evidence_from(found)),
+        ("second", evidence_from(found, letter="S")),
+        ("web", web_evidence),
+    )
     checked(chain(("receive", receive), *both, *trial))
 
 
@@ -204,17 +251,29 @@ class Librarian:
             "evidences",
             "undeclared: returned the channel 'evidences', which it doesn't declare; did you mean",
         ),
-        (undeclared_too, "opinions", "undeclared_too: returned the channel 'opinions', .*; add it to writes"),
-        (no_channels, "no_channels", "no_channels: returned str; return a dict of channels"),
-        (piece(needs=["post"], writes=["question"])(Librarian()), "questions", "Librarian: returned the channel"),
         (
-            piece(needs=["post"], writes=["question"])(RunnableLambda(lambda state: {"run": "r"}, name="mine")),
+            undeclared_too,
+            "opinions",
+            "undeclared_too: returned the channel 'opinions', .*; add it to writes",
+        ),
+        (no_channels, "no_channels", "no_channels: returned str; return a dict of channels"),
+        (
+            piece(needs=["post"], writes=["question"])(Librarian()),
+            "questions",
+            "Librarian: returned the channel",
+        ),
+        (
+            piece(needs=["post"], writes=["question"])(
+                RunnableLambda(lambda state: {"run": "r"}, name="mine")
+            ),
             "run",
             "mine: returned the channel 'run'",
         ),
     ],
 )
-async def test_what_a_piece_doesn_t_declare_it_can_t_write(mine: Any, channel: str, says: str) -> None:
+async def test_what_a_piece_doesn_t_declare_it_can_t_write(
+    mine: Any, channel: str, says: str
+) -> None:
     """LangGraph itself drops a channel that the state doesn't have, without a word."""
     graph = checked(
         chain(("receive", receive), ("mine", mine), ("trial", deep_trial), ("judge", court_judge))
@@ -239,7 +298,10 @@ async def test_a_compiled_graph_gives_back_what_it_declares_and_no_more() -> Non
         inner = StateGraph(Case, context_schema=Context, **schemas).add_node("wonder", wonder)
         return inner.add_edge(START, "wonder").add_edge("wonder", END).compile(name="wondering")
 
-    with pytest.raises(WrongComposition, match=r"wondering: its output schema has the channel .*; compile it with an"):
+    with pytest.raises(
+        WrongComposition,
+        match=r"wondering: its output schema has the channel .*; compile it with an",
+    ):
         piece(needs=["post"], writes=["question"])(compiled())
     mine = piece(needs=["post"], writes=["question"])(compiled(output_schema=Asked))
     graph = checked(
@@ -248,7 +310,11 @@ async def test_a_compiled_graph_gives_back_what_it_declares_and_no_more() -> Non
     last: JSON = {}
     async for values in graph.astream({"text": "a post"}, stream_mode="values"):
         last = dict(values)
-    assert (last["question"], last["warnings"].count("wondered"), last.get("run")) == ("Who is meant?", 1, None)
+    assert (last["question"], last["warnings"].count("wondered"), last.get("run")) == (
+        "Who is meant?",
+        1,
+        None,
+    )
 
 
 async def test_a_piece_may_write_its_log_and_return_nothing() -> None:
@@ -267,7 +333,10 @@ async def test_a_piece_may_write_its_log_and_return_nothing() -> None:
     ("given", "says"),
     [
         (("G1", "words", "for", "t"), "stance: 'for': is none; give supports, refutes, neutral"),
-        (("1", "words", "neutral", "t"), "id: '1': can't be cited; give a capital letter and a number, such as G1"),
+        (
+            ("1", "words", "neutral", "t"),
+            "id: '1': can't be cited; give a capital letter and a number, such as G1",
+        ),
         (("G1", " ", "neutral", "t"), "passage: of G1: is empty"),
     ],
 )
@@ -292,14 +361,24 @@ async def test_web_then_debate_shows_the_debate_what_was_read() -> None:
     for request in it.model.requests[-5:]:
         assert PASSAGE in request.text, part(request)
     assert "words-of-open_hate" in it.model.requests[-1].text
-    assert [turn.stage for turn in record.transcript] == ["opening", "opening", "response", "response"]
+    assert [turn.stage for turn in record.transcript] == [
+        "opening",
+        "opening",
+        "response",
+        "response",
+    ]
     assert len(record.opinions) == 2
 
 
 async def test_a_retriever_of_ones_own_feeds_the_deep_dive() -> None:
     async with ScriptedServer(court_script()) as server:
-        record = await decide(server, "the weeds", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)
-    assert all("[G1] supports that the post is hateful\n  title: weeds" in request.text for request in server.requests)
+        record = await decide(
+            server, "the weeds", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1
+        )
+    assert all(
+        "[G1] supports that the post is hateful\n  title: weeds" in request.text
+        for request in server.requests
+    )
     assert [each.id for each in record.evidence] == ["G1"]
     async with ScriptedServer(court_script()) as server:
         await decide(server, "a post", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)
@@ -308,7 +387,11 @@ async def test_a_retriever_of_ones_own_feeds_the_deep_dive() -> None:
 
 @pytest.mark.parametrize(
     ("name", "says"),
-    [("nobody", "there is none"), ("nobody.py", "there is no file"), ("mine.py:other", "no compiled graph")],
+    [
+        ("nobody", "there is none"),
+        ("nobody.py", "there is no file"),
+        ("mine.py:other", "no compiled graph"),
+    ],
 )
 async def test_a_graph_that_is_none(name: str, says: str) -> None:
     Path("mine.py").write_text("graph = 1\n")

@@ -51,13 +51,16 @@ async def test_the_judge_alone_sees_the_examples_and_sees_them_quoted(
     async with ScriptedServer(court_script()) as server:
         await decide(server, policy=rules, graph=graph, policy_examples=set_to)
     told = [
-        ("is Religious: They all lie.\nis not Religious: <<<post\nexamples " in each.text) for each in server.requests
+        ("is Religious: They all lie.\nis not Religious: <<<post\nexamples " in each.text)
+        for each in server.requests
     ]
     assert told == [False] * (len(told) - 1) + [shown]
     assert "# Your part: the Judge" in server.requests[-1].text
 
 
-async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_for(rules: str) -> None:
+async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_for(
+    rules: str,
+) -> None:
     async with ScriptedServer(court_script()) as server:
         for language in ("policy", "post"):
             await decide(server, KOREAN, policy=rules, policy_language=language)
@@ -74,7 +77,10 @@ async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_fo
     assert "한국어 예외." in server.requests[-1].text
     # What is explained to the author is in the author's language, and is said where that is another one.
     explains = "two to four sentences in Korean, for the author of the post, who knows nothing of this review:"
-    assert [explains in each.text for each in (server.requests[half - 1], server.requests[-1])] == [True, False]
+    assert [explains in each.text for each in (server.requests[half - 1], server.requests[-1])] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -122,5 +128,8 @@ async def test_a_category_that_is_not_hate_is_not_called_hate_speech(rules: str)
         harassment = await decide(server, policy=rules, rounds=1)
     assert (harassment.label, harassment.category, harassment.hateful) == (2, "Harassment", False)
     assert view_case(harassment).title == "HARASSMENT"
-    assert view_case(harassment.model_copy(update={"label": 1, "hateful": True})).title == "HATE SPEECH"
+    assert (
+        view_case(harassment.model_copy(update={"label": 1, "hateful": True})).title
+        == "HATE SPEECH"
+    )
     assert view_case(harassment.model_copy(update={"label": 0})).title == "NOT HATE SPEECH"

@@ -35,7 +35,9 @@ POST = "They are the weeds in our garden."
 SHOWN = ("indictment", "investigation", "prosecution", "defence", "judge")
 
 
-async def tried(post: str = POST, *, explicit: bool = False, **settings: Any) -> tuple[Record, list[Request]]:
+async def tried(
+    post: str = POST, *, explicit: bool = False, **settings: Any
+) -> tuple[Record, list[Request]]:
     script = settings.pop("script", {})
     async with ScriptedServer(court_script(explicit=explicit, **script)) as server:
         return await before(server, post, **settings), server.requests
@@ -43,21 +45,33 @@ async def tried(post: str = POST, *, explicit: bool = False, **settings: Any) ->
 
 async def before(server: ScriptedServer, post: str = POST, **settings: Any) -> Record:
     """The post before the hybrid court on this server."""
-    return await decide(server, post, graph="tribunal", **{"precedents": "ours", "rounds": 2, **settings})
+    return await decide(
+        server, post, graph="tribunal", **{"precedents": "ours", "rounds": 2, **settings}
+    )
 
 
 def listed(request: Request) -> str:
     """What a request shows between the marks of precedents."""
-    return next((words for kind, _, words in QUOTED.findall(request.text) if kind == "precedents"), "")
+    return next(
+        (words for kind, _, words in QUOTED.findall(request.text) if kind == "precedents"), ""
+    )
 
 
 @pytest.mark.parametrize("explicit", [False, True], ids=["deep", "fast"])
-async def test_both_sides_and_the_judge_are_shown_what_was_decided_and_nobody_else(explicit: bool) -> None:
+async def test_both_sides_and_the_judge_are_shown_what_was_decided_and_nobody_else(
+    explicit: bool,
+) -> None:
     await store_of()
     async with hybrid(hybrid_script(explicit=explicit)) as it:
-        record = await it.decide(POST, precedents="ours", web=True, perspectives=["example-harm"], rounds=2)
+        record = await it.decide(
+            POST, precedents="ours", web=True, perspectives=["example-harm"], rounds=2
+        )
     parts = [each for each in it.parts if each in SHOWN or each == "gatekeeper"]
-    debate = ["indictment", "defence"] if explicit else ["investigation", "defence", "prosecution", "defence"]
+    debate = (
+        ["indictment", "defence"]
+        if explicit
+        else ["investigation", "defence", "prosecution", "defence"]
+    )
     assert parts == ["gatekeeper", *debate, "judge"]
     heat = {"gatekeeper": 0.0, "judge": 0.1}
     for request in it.model.requests:
@@ -67,7 +81,12 @@ async def test_both_sides_and_the_judge_are_shown_what_was_decided_and_nobody_el
         if name in SHOWN:
             assert request.temperature == heat.get(name, 0.8)
             # The part, then what is known beside the post, then the earlier cases.
-            order = ("# Your part: ", "# What is known", "Passages from the web", "Earlier cases that people decided")
+            order = (
+                "# Your part: ",
+                "# What is known",
+                "Passages from the web",
+                "Earlier cases that people decided",
+            )
             at = [request.text.index(words) for words in order]
             assert at == sorted(at)
     assert {listed(each) for each in it.model.requests if it.part(each) in SHOWN} == {
@@ -94,19 +113,27 @@ async def test_both_sides_and_the_judge_are_shown_what_was_decided_and_nobody_el
         "  policy: ours\n"
         "  note: note-3"
     }
-    assert [(each.id, each.case, each.category, each.here, each.same_policy) for each in record.precedents] == [
+    assert [
+        (each.id, each.case, each.category, each.here, each.same_policy)
+        for each in record.precedents
+    ] == [
         ("P1", "case-1", "Racist", "Racist", True),
         ("P2", "case-2", "NotHate", "NotHate", True),
         ("P3", "case-3", "Cruel", None, False),
     ]
 
 
-async def test_who_cites_a_precedent_stands_in_the_record_and_what_is_not_there_is_struck_out() -> None:
+async def test_who_cites_a_precedent_stands_in_the_record_and_what_is_not_there_is_struck_out() -> (
+    None
+):
     await store_of()
     script = {
         "investigation": {"cues": [cue("weeds", "Metaphor", justification="as was decided [P1]")]},
         "defence": {"arguments": [argument("it speaks of plants, as in [P2, P9]", "refute")]},
-        "judge": {"category": "Racist", "explanation": "Like the earlier case [P1], and unlike another [P8]."},
+        "judge": {
+            "category": "Racist",
+            "explanation": "Like the earlier case [P1], and unlike another [P8].",
+        },
     }
     record, requests = await tried(script=script, rounds=1)
     assert {each.id: each.cited_by for each in record.precedents} == {
@@ -114,7 +141,9 @@ async def test_who_cites_a_precedent_stands_in_the_record_and_what_is_not_there_
     }  # fmt: skip
     assert record.explanation == "Like the earlier case [P1], and unlike another."
     assert record.steps[0].evidence == ("P1",)
-    assert "the judge cited P8, which this case doesn't hold; that was struck out" in record.warnings
+    assert (
+        "the judge cited P8, which this case doesn't hold; that was struck out" in record.warnings
+    )
     assert "cite that case by its id in brackets, as in [P1]" in requests[-1].text
 
 
@@ -128,11 +157,16 @@ async def test_a_post_never_sees_its_own_decision() -> None:
 async def test_in_the_binary_scheme_a_kind_of_hate_is_hate() -> None:
     await store_of()
     record, requests = await tried(scheme="binary", precedents_k=2)
-    assert [(each.category, each.here) for each in record.precedents] == [("Racist", "Hateful"), ("NotHate", "NotHate")]
+    assert [(each.category, each.here) for each in record.precedents] == [
+        ("Racist", "Hateful"),
+        ("NotHate", "NotHate"),
+    ]
     assert "decided: Hateful\n  then called: Racist" in listed(requests[-1])
 
 
-async def test_a_changed_store_is_another_question_and_an_equal_one_is_answered_from_the_cache(tmp_path: Path) -> None:
+async def test_a_changed_store_is_another_question_and_an_equal_one_is_answered_from_the_cache(
+    tmp_path: Path,
+) -> None:
     await store_of()
     cache: dict[str, Any] = {"cache": str(tmp_path / "cache.sqlite"), "rounds": 1}
     async with ScriptedServer(court_script()) as server:
@@ -141,7 +175,11 @@ async def test_a_changed_store_is_another_question_and_an_equal_one_is_answered_
             assert len(server.requests) == asked
         await store_of([WEEDS[0]._replace(note="on second thoughts"), *WEEDS[1:]])
         await before(server, **cache)
-    assert [part(request) for request in server.requests[4:]] == ["investigation", "defence", "judge"]
+    assert [part(request) for request in server.requests[4:]] == [
+        "investigation",
+        "defence",
+        "judge",
+    ]
     assert "on second thoughts" in listed(server.requests[4])
 
 
@@ -154,7 +192,9 @@ async def test_without_a_store_no_request_is_another_one() -> None:
     assert sent[0] == sent[1]  # nor is it where the store holds nothing but the post itself
 
 
-async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_that_fails_takes_nothing_from_the_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from tests.retrievers.precedents.counted import COUNTED
 
     monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={COUNTED.name}")
@@ -162,7 +202,10 @@ async def test_a_search_that_fails_takes_nothing_from_the_case(monkeypatch: pyte
     monkeypatch.setattr(COUNTED, "dimension", 32)
     record, requests = await tried()
     assert (record.outcome, record.precedents) == ("verdict", ())
-    assert any("no precedent was at hand: precedents ours: its store holds vectors of 64" in w for w in record.warnings)
+    assert any(
+        "no precedent was at hand: precedents ours: its store holds vectors of 64" in w
+        for w in record.warnings
+    )
     assert len(requests) == 6
 
 
@@ -217,12 +260,21 @@ async def test_what_is_brought_is_streamed_shown_and_drawn() -> None:
         )
     ]  # fmt: skip
     brought = [event_of(each) for each in events if each["event"] == "precedent"]
-    assert [each.case for each in brought if isinstance(each, PrecedentEvent)] == ["case-1", "case-2", "case-3"]
-    done = await asyncio.to_thread(CliRunner().invoke, app, ["judge", POST, "--set", "precedents=ours"])
+    assert [each.case for each in brought if isinstance(each, PrecedentEvent)] == [
+        "case-1",
+        "case-2",
+        "case-3",
+    ]
+    done = await asyncio.to_thread(
+        CliRunner().invoke, app, ["judge", POST, "--set", "precedents=ours"]
+    )
     words = " ".join(done.stdout.split())
     first = "Precedents P1 Racist; changed, 1 Oct 2026, under the current policy (case-1, similarity 0.71) P2 NotHate"
     assert first in words
-    assert "P3 Cruel<script>[U+001B][2J, here no category; changed, 3 Oct 2026, under an older policy" in words
+    assert (
+        "P3 Cruel<script>[U+001B][2J, here no category; changed, 3 Oct 2026, under an older policy"
+        in words
+    )
     assert "\x1b[2J" not in done.stdout
     record = await tribunal.ajudge(POST, precedents="ours")
     # They are words of another person, and are forgotten where their own case is forgotten.

@@ -29,7 +29,12 @@ async def test_ten_calls_the_first_five_together_all_at_temperature_0() -> None:
     assert server.peak == 5
     first_answer = min(request.finished or 0 for request in server.requests[:5])
     assert all(request.arrived < first_answer for request in server.requests[:5])
-    assert (record.label, record.category, record.hateful, record.scheme) == (1, "Hateful", True, "binary")
+    assert (record.label, record.category, record.hateful, record.scheme) == (
+        1,
+        "Hateful",
+        True,
+        "binary",
+    )
     assert (record.rounds, record.explanation, record.usage.calls) == (2, "judge-words", 10)
     assert any("five small examples" in warning for warning in record.warnings)
 
@@ -48,7 +53,9 @@ async def test_each_perspective_sees_its_own_criterion_and_examples_alone() -> N
         assert len(opinions[name].examples) == 3
         for example in opinions[name].examples:
             assert f"\n  label: {example.label_name}\n  text: {example.text}\n" in request.text
-        others = [find_perspective(other).criterion.strip()[:60] for other in EXAMPLES if other != name]
+        others = [
+            find_perspective(other).criterion.strip()[:60] for other in EXAMPLES if other != name
+        ]
         assert not any(other in request.text for other in others)
     assert [opinion.stance for opinion in record.opinions] == ["hate"] * 3 + ["not_hate"] * 2
 
@@ -74,19 +81,25 @@ HATE, NOT_HATE = list(EXAMPLES[:3]), list(EXAMPLES[3:])
         ),
     ],
 )
-async def test_who_sees_what_in_the_debate(memory: Any, references: list[list[str]], words: list[list[str]]) -> None:
+async def test_who_sees_what_in_the_debate(
+    memory: Any, references: list[list[str]], words: list[list[str]]
+) -> None:
     async with ScriptedServer(panel(3)) as server:
         await decide(server, graph="predict", **memory)
     shown = [request.text for request in server.requests[5:]]
     assert [reasons_in(text) for text in shown] == references
-    assert [[word for word in (FIRST, SECOND, THIRD, FOURTH) if word in text] for text in shown] == words
+    assert [
+        [word for word in (FIRST, SECOND, THIRD, FOURTH) if word in text] for text in shown
+    ] == words
 
 
 @pytest.mark.parametrize(
     ("stance", "shown"),
     [("agree", "It agrees with you, and says:"), ("rebut", "It rebuts your argument, and says:")],
 )
-async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance: str, shown: str) -> None:
+async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(
+    stance: str, shown: str
+) -> None:
     said = {"argument": "words-of-answer_non_hate.", "stance": stance}
     async with ScriptedServer(panel(3, answer_non_hate=said)) as server:
         await decide(server, graph="predict")
@@ -97,7 +110,9 @@ async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance
 
 
 @pytest.mark.parametrize(("hateful", "without"), [(5, 5), (0, 6)])
-async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_held(hateful: int, without: int) -> None:
+async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_held(
+    hateful: int, without: int
+) -> None:
     async with ScriptedServer(panel(hateful)) as server:
         record = await decide(server, graph="predict")
     assert len(server.requests) == 10
@@ -105,7 +120,9 @@ async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_hel
     # It isn't told why it has none, which would tell it how everybody voted; nor is the other side told whose its is.
     assert "You have no reference. Give a reason of your own." in server.requests[without].text
     for request in server.requests[5:9]:
-        assert not any(word in request.text for word in ("annotator", "perspective", "labelled", "nobody"))
+        assert not any(
+            word in request.text for word in ("annotator", "perspective", "labelled", "nobody")
+        )
 
 
 @pytest.mark.parametrize(
@@ -128,8 +145,12 @@ async def test_modes(mode: str, parts: list[str], rounds: int) -> None:
     assert [part(request) for request in server.requests] == parts
     assert record.rounds == rounds
     texts = [request.text for request in server.requests if part(request) == "perspective"]
-    assert all(("The criterion:" in text) == (mode not in ("base", "examples-only")) for text in texts)
-    assert all(("Similar texts" in text) == (mode not in ("base", "criterion-only")) for text in texts)
+    assert all(
+        ("The criterion:" in text) == (mode not in ("base", "examples-only")) for text in texts
+    )
+    assert all(
+        ("Similar texts" in text) == (mode not in ("base", "criterion-only")) for text in texts
+    )
     assert record.outcome == "verdict"
 
 
@@ -151,7 +172,9 @@ async def test_a_majority_needs_more_than_half(hateful: int, label: int, tie: bo
 
 async def test_a_tie_is_not_hate_and_marked() -> None:
     async with ScriptedServer(panel(2)) as server:
-        record = await decide(server, graph="predict", mode="majority", perspectives=list(EXAMPLES[:4]))
+        record = await decide(
+            server, graph="predict", mode="majority", perspectives=list(EXAMPLES[:4])
+        )
     assert (record.label, record.tie) == (0, True)
     assert "tie" in record.explanation
 
@@ -171,14 +194,18 @@ async def test_leaving_one_out() -> None:
     assert EXAMPLES[0] not in [opinion.id for opinion in record.opinions]
 
 
-@pytest.mark.parametrize("lost", [Reply("I'm sorry, but I can't help with that."), Fault(401, "no")])
+@pytest.mark.parametrize(
+    "lost", [Reply("I'm sorry, but I can't help with that."), Fault(401, "no")]
+)
 async def test_one_lost_perspective_does_not_sink_the_post(lost: Reply | Fault) -> None:
     async with ScriptedServer(panel(3, **{EXAMPLES[1]: lost})) as server:
         apart: dict[str, Any] = {"seats": {f"perspective:{EXAMPLES[1]}": "qwen:apart"}}
         os.environ |= {"DASHSCOPE_API_KEY": "k", "DASHSCOPE_BASE_URL": f"{server.url}/v1"}
         record = await decide(server, graph="predict", **apart)
     assert record.outcome == "verdict"
-    assert [opinion.id for opinion in record.opinions] == [name for name in EXAMPLES if name != EXAMPLES[1]]
+    assert [opinion.id for opinion in record.opinions] == [
+        name for name in EXAMPLES if name != EXAMPLES[1]
+    ]
     assert any(EXAMPLES[1] in warning and "not heard" in warning for warning in record.warnings)
     assert [reasons_in(server.requests[number].text) for number in (5, 6)] == [
         list(EXAMPLES[3:]),
@@ -187,7 +214,9 @@ async def test_one_lost_perspective_does_not_sink_the_post(lost: Reply | Fault) 
 
 
 async def test_where_all_perspectives_are_lost_the_post_ends_as_they_did() -> None:
-    async with ScriptedServer(lambda request: Reply("I'm sorry, but I can't help with that.")) as server:
+    async with ScriptedServer(
+        lambda request: Reply("I'm sorry, but I can't help with that.")
+    ) as server:
         record = await decide(server, graph="predict")
     assert (record.outcome, len(server.requests)) == ("refusal", 5)
     assert record.fault is not None
@@ -195,8 +224,14 @@ async def test_where_all_perspectives_are_lost_the_post_ends_as_they_did() -> No
 
 
 async def test_a_fault_of_a_debater_or_the_judge_names_its_seat() -> None:
-    for name, seat in (("open_hate", "debater:hate"), ("answer_non_hate", "debater:not_hate"), ("judge", "judge")):
-        async with ScriptedServer(panel(3, **{name: "I cannot assist with this request."})) as server:
+    for name, seat in (
+        ("open_hate", "debater:hate"),
+        ("answer_non_hate", "debater:not_hate"),
+        ("judge", "judge"),
+    ):
+        async with ScriptedServer(
+            panel(3, **{name: "I cannot assist with this request."})
+        ) as server:
             record = await decide(server, graph="predict")
         assert record.outcome == "refusal"
         assert record.fault is not None
@@ -205,7 +240,9 @@ async def test_a_fault_of_a_debater_or_the_judge_names_its_seat() -> None:
 
 async def test_posts_judged_at_once_never_see_each_other() -> None:
     async with ScriptedServer(panel(), latency=0.05) as server:
-        await asyncio.gather(*(decide(server, f"the post number-{each}-", graph="predict") for each in range(4)))
+        await asyncio.gather(
+            *(decide(server, f"the post number-{each}-", graph="predict") for each in range(4))
+        )
     for request in server.requests:
         assert sum(f"number-{each}-" in request.text for each in range(4)) == 1
     assert len(server.requests) == 40
@@ -243,7 +280,10 @@ async def test_wrong_perspectives_cost_no_call(settings: dict[str, Any], says: s
 async def test_a_spent_budget_goes_to_the_judge() -> None:
     async with ScriptedServer(panel()) as server:
         record = await decide(server, graph="predict", max_calls=7)
-    assert [part(request) for request in server.requests] == ["perspective"] * 5 + ["open_non_hate", "judge"]
+    assert [part(request) for request in server.requests] == ["perspective"] * 5 + [
+        "open_non_hate",
+        "judge",
+    ]
     assert any("budget" in warning for warning in record.warnings)
     async with ScriptedServer(panel()) as server:
         record = await decide(server, graph="predict", max_calls=4)

@@ -34,7 +34,9 @@ async def test_every_seat_is_told_the_set_s_words(name: str, tmp_path: Path) -> 
         assert re.search(r"Own words: system/\w+\.", system), part
         assert "Own words: marks." in system, part
         assert "Own words: post." in user, part
-        assert re.search(r"Own words: (arcade|court|predict|antihate|mv_debate|peers)/\w+\.", user), part
+        assert re.search(
+            r"Own words: (arcade|court|predict|antihate|mv_debate|peers)/\w+\.", user
+        ), part
 
 
 async def test_what_the_court_is_shown_beside_the_post_is_the_set_s_too(tmp_path: Path) -> None:
@@ -92,7 +94,9 @@ async def test_a_case_ends_with_the_prompts_that_it_began_with(graph: str, tmp_p
     other: list[PromptSet] = []
 
     async def script(request: Request) -> Reply | Fault:
-        if not begun.is_set():  # while the case is under way the folder changes, and another case begins
+        if (
+            not begun.is_set()
+        ):  # while the case is under way the folder changes, and another case begins
             begun.set()
             file.write_text("The later words.", "utf-8")
             other.append(await load_prompts(folder, afresh=True))

@@ -54,10 +54,14 @@ graph = checked(builder).compile(name="glossary")
 
 def test_the_court_reads_and_cites_what_a_retriever_finds(scripted_model: ScriptedModel) -> None:
     Path("glossary.py").write_text(GRAPH)
-    scripted_model.answer("judge", {"category": "Religious", "explanation": "The image is old [G1], and more [G9]."})
+    scripted_model.answer(
+        "judge", {"category": "Religious", "explanation": "The image is old [G1], and more [G9]."}
+    )
     record = tribunal.judge("the weeds", graph="glossary.py:graph", rounds=1)
     shown = "[G1] neutral on whether the post is hateful\n  title: Glossary\n  passage:"
-    assert all(shown in scripted_model.told(part)[0] for part in ("investigation", "defence", "judge"))
+    assert all(
+        shown in scripted_model.told(part)[0] for part in ("investigation", "defence", "judge")
+    )
     for told in (scripted_model.told(part)[0] for part in ("investigation", "defence", "judge")):
         assert "Passages from sources that this court was given, by id." in told
         assert "as in [G1]" in told
@@ -73,7 +77,10 @@ def test_what_was_read_on_the_web_is_told_apart_from_what_a_source_gave() -> Non
     read = Evidence.of("E1", "A page.", "neutral", "Page", "https://example.org/")
     read["page_id"] = "p1"
     for held, told in (
-        ([given, read], "by id: those whose id begins with E are from pages of the web, and the others from sources"),
+        (
+            [given, read],
+            "by id: those whose id begins with E are from pages of the web, and the others from sources",
+        ),
         ([read], "Passages from the web, by id."),
         ([given], "Passages from sources that this court was given, by id."),
     ):
@@ -106,7 +113,11 @@ def tool(answer: Any) -> Any:
     return StructuredTool.from_function(coroutine=search, name="search", description="Searches.")
 
 
-ROW = {"title": "Glossary of images", "link": "https://example.org/w", "snippet": "“Weeds” is an old image."}
+ROW = {
+    "title": "Glossary of images",
+    "link": "https://example.org/w",
+    "snippet": "“Weeds” is an old image.",
+}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +139,11 @@ ROW = {"title": "Glossary of images", "link": "https://example.org/w", "snippet"
 def test_what_a_source_answers_is_evidence(source: Any, title: str, url: str) -> None:
     [written] = check_piece(evidence_from(source), POST)
     [found] = written["evidence"]
-    assert (found["id"], found["passage"], found["stance"]) == ("R1", "“Weeds” is an old image.", "neutral")
+    assert (found["id"], found["passage"], found["stance"]) == (
+        "R1",
+        "“Weeds” is an old image.",
+        "neutral",
+    )
     assert (found["title"], found["url"]) == (title, url)
     assert not written["warnings"]
 
@@ -142,7 +157,9 @@ def test_a_source_isn_t_asked_without_words(tmp_path: Path) -> None:
     from PIL import Image
 
     Image.effect_noise((32, 32), 90).save(tmp_path / "post.png")
-    assert check_piece(evidence_from(Glossary()), {"image": str(tmp_path / "post.png")}) == [{"evidence": []}]
+    assert check_piece(evidence_from(Glossary()), {"image": str(tmp_path / "post.png")}) == [
+        {"evidence": []}
+    ]
 
 
 def test_so_many_passages_of_so_many_characters_with_a_stance_each() -> None:
@@ -170,7 +187,9 @@ def test_a_source_that_fails_takes_nothing_from_the_case() -> None:
 
     found = []
     for function, seconds in ((late, 0.01), (broken, 30)):
-        source = StructuredTool.from_function(coroutine=function, name="search", description="Searches.")
+        source = StructuredTool.from_function(
+            coroutine=function, name="search", description="Searches."
+        )
         [written] = check_piece(evidence_from(source, seconds=seconds), POST)
         assert written["evidence"] == []
         found += written["warnings"]

@@ -31,7 +31,10 @@ UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0
 
 
 def edit(category: str, note: str = "", **more: Any) -> dict[str, Any]:
-    return {"type": "edit", "args": {"action": "decide", "args": {"category": category, "note": note, **more}}}
+    return {
+        "type": "edit",
+        "args": {"action": "decide", "args": {"category": category, "note": note, **more}},
+    }
 
 
 async def waiting(server: ScriptedServer, **settings: Any) -> Record:
@@ -48,9 +51,15 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
         assert record.review is not None
         assert record.review.court["category"] == "Religious"
         assert (record.confidence, record.uncertain) == (0.4, True)
-        done = await submit_review(str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"})
+        done = await submit_review(
+            str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"}
+        )
     assert len(server.requests) == 4  # nothing was asked again
-    assert (done.outcome, done.category, done.explanation) == ("verdict", "Religious", "judge-words")
+    assert (done.outcome, done.category, done.explanation) == (
+        "verdict",
+        "Religious",
+        "judge-words",
+    )
     assert done.review is not None
     assert (done.review.action, done.review.reviewer, done.review.reason) == (
         "accept",
@@ -61,7 +70,10 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
     assert (done.confidence, done.uncertain, done.review.court["uncertain"]) == (0.4, False, True)
     assert done.model_copy(update={"review": None}).dump() == {
         **record.model_copy(update={"review": None}).dump(),
-        **{name: done.dump()[name] for name in ("outcome", "label", "category", "hateful", "explanation")},
+        **{
+            name: done.dump()[name]
+            for name in ("outcome", "label", "category", "hateful", "explanation")
+        },
         **{name: done.dump()[name] for name in ("confidence", "uncertain")},
         **{"probability": 1.0, "probability_from": "person"},
     }
@@ -71,7 +83,12 @@ async def test_an_edit_keeps_both_verdicts() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         record = await waiting(server)
         done = await submit_review(str(record.thread), edit("nothate", "quoted to condemn it"))
-    assert (done.label, done.category, done.hateful, done.explanation) == (0, "NotHate", False, "quoted to condemn it")
+    assert (done.label, done.category, done.hateful, done.explanation) == (
+        0,
+        "NotHate",
+        False,
+        "quoted to condemn it",
+    )
     assert done.review is not None
     assert (done.review.court["category"], done.review.court["confidence"]) == ("Religious", 0.4)
 
@@ -81,7 +98,8 @@ async def test_a_question_brings_one_more_trial_with_it_before_the_agents() -> N
         record = await waiting(server, rounds=1)
         first = len(server.requests)
         again = await submit_review(
-            str(record.thread), {"type": "response", "args": "is it a quotation?", "reviewer": "kim"}
+            str(record.thread),
+            {"type": "response", "args": "is it a quotation?", "reviewer": "kim"},
         )
         later = server.requests[first:]
         assert [part(request) for request in later] == ["investigation", "defence", "judge"]
@@ -92,7 +110,11 @@ async def test_a_question_brings_one_more_trial_with_it_before_the_agents() -> N
         assert again.review.reason == "it was tried again for a reviewer's question"
         done = await submit_review(str(record.thread), edit("Sexist"))
     [trial] = done.trials
-    assert (trial.question, trial.reviewer, trial.outcome["category"]) == ("is it a quotation?", "kim", "Religious")
+    assert (trial.question, trial.reviewer, trial.outcome["category"]) == (
+        "is it a quotation?",
+        "kim",
+        "Religious",
+    )
     assert [turn.id for turn in trial.transcript] == ["gatekeeper/0", "prosecutor/1", "defender/1"]
     assert (done.category, done.usage.calls) == ("Sexist", first + 3)
 
@@ -124,7 +146,9 @@ async def test_a_trial_that_a_person_asks_for_has_a_budget_of_its_own() -> None:
          "every hateful post is reviewed"),
     ],
 )  # fmt: skip
-async def test_which_cases_a_person_sees(script: Any, settings: dict[str, Any], reason: str | None) -> None:
+async def test_which_cases_a_person_sees(
+    script: Any, settings: dict[str, Any], reason: str | None
+) -> None:
     async with ScriptedServer(court_script(explicit=True, **script)) as server:
         record = await decide(server, graph="tribunal", review=True, **settings)
     assert (record.review.reason if record.review else None) == reason
@@ -152,7 +176,11 @@ async def test_choosing_the_models_category_keeps_its_explanation() -> None:
         record = await waiting(server)
         done = await submit_review(str(record.thread), edit("Religious", "my note"))
     assert done.review is not None
-    assert (done.review.action, done.review.note, done.explanation) == ("accept", "my note", "judge-words")
+    assert (done.review.action, done.review.note, done.explanation) == (
+        "accept",
+        "my note",
+        "judge-words",
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,12 +194,16 @@ async def test_choosing_the_models_category_keeps_its_explanation() -> None:
         (edit("Sexist", label=1), "label 1 is Racist, and not Sexist"),
     ],
 )
-async def test_a_wrong_answer_is_told_and_the_case_goes_on_waiting(answer: dict[str, Any], says: str) -> None:
+async def test_a_wrong_answer_is_told_and_the_case_goes_on_waiting(
+    answer: dict[str, Any], says: str
+) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         record = await waiting(server)
         with pytest.raises(BadInput, match=says):
             await submit_review(str(record.thread), answer)
-        done = await submit_review(str(record.thread), edit("", label=2) if says == "Rude" else {"type": "accept"})
+        done = await submit_review(
+            str(record.thread), edit("", label=2) if says == "Rude" else {"type": "accept"}
+        )
     assert done.outcome == "verdict"
 
 
@@ -179,7 +211,9 @@ async def test_two_reviewers_decide_the_same_case() -> None:
     async with ScriptedServer(court_script(judge=[UNSURE, Reply(UNSURE, delay=0.5)])) as server:
         record = await waiting(server, rounds=1)
         thread = str(record.thread)
-        asked = asyncio.create_task(submit_review(thread, {"type": "response", "args": "why?", "reviewer": "kim"}))
+        asked = asyncio.create_task(
+            submit_review(thread, {"type": "response", "args": "why?", "reviewer": "kim"})
+        )
         while len(server.requests) < 5:
             await asyncio.sleep(0.01)
         with pytest.raises(BadInput, match="is being decided by kim right now"):
@@ -197,9 +231,16 @@ async def test_an_unknown_case() -> None:
 
 def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, strict about what it reads back from a checkpoint."""
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT), "LANGGRAPH_STRICT_MSGPACK": "true", **settings}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(PROJECT),
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        **settings,
+    }
     run = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()", *arguments]
-    return subprocess.run(run, capture_output=True, text=True, env=environment, timeout=120, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        run, capture_output=True, text=True, env=environment, timeout=120, stdin=subprocess.DEVNULL
+    )
 
 
 async def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -224,7 +265,17 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
         ]
         os.environ |= {"OPENAI_BASE_URL": f"{it.model.url}/v1", "OPENAI_API_KEY": "sk-very-secret"}
         try:
-            ask = ["judge", "post-words", "--image", uri, "--model", "openai:scripted", "--review", "--json", *settings]
+            ask = [
+                "judge",
+                "post-words",
+                "--image",
+                uri,
+                "--model",
+                "openai:scripted",
+                "--review",
+                "--json",
+                *settings,
+            ]
             stopped = await run_command(*ask)
             assert stopped.returncode == 5, stopped.stderr
             pending = json.loads(stopped.stdout)
@@ -235,8 +286,12 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
             assert "post-words" in shown.stdout
             calls = len(it.model.requests)
             file = Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite"
-            with sqlite3.connect(file) as database:  # a state may lie over several pages of the file
-                held = b"".join(value for (value,) in database.execute("SELECT checkpoint FROM checkpoints"))
+            with sqlite3.connect(
+                file
+            ) as database:  # a state may lie over several pages of the file
+                held = b"".join(
+                    value for (value,) in database.execute("SELECT checkpoint FROM checkpoints")
+                )
             database.close()
             held += b"".join(path.read_bytes() for path in file.parent.glob("service.sqlite*"))
             decided = await run_command(
@@ -249,7 +304,18 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
             del os.environ["OPENAI_API_KEY"]
     assert (late.returncode, "was decided already: accept by kim" in late.stderr) == (2, True)
     record = json.loads(decided.stdout)
-    same = ("post_id", "transcript", "cues", "calls", "evidence", "policy", "warnings", "track", "rounds", "usage")
+    same = (
+        "post_id",
+        "transcript",
+        "cues",
+        "calls",
+        "evidence",
+        "policy",
+        "warnings",
+        "track",
+        "rounds",
+        "usage",
+    )
     assert {name: record[name] for name in same} == {name: pending[name] for name in same}
     assert (record["outcome"], record["category"]) == ("verdict", "Religious")
 
@@ -264,7 +330,9 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
 @pytest.mark.slow
 @pytest.mark.long
 async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
-    async with OpenAIServer(court_script(explicit=True, judge=[Reply(UNSURE, delay=30), UNSURE])) as server:
+    async with OpenAIServer(
+        court_script(explicit=True, judge=[Reply(UNSURE, delay=30), UNSURE])
+    ) as server:
         environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
         arguments = ["judge", "post-words", "--model", "openai:scripted", "--review"]
         process = await asyncio.create_subprocess_exec(
@@ -286,7 +354,13 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
         assert (refused.returncode, "its trial is not over" in refused.stderr) == (2, True)
         resumed = await run_command("review", "resume", case["thread"], "--json")
     assert resumed.returncode == 5, resumed.stderr
-    assert [part(request) for request in server.requests] == ["gatekeeper", "indictment", "defence", "judge", "judge"]
+    assert [part(request) for request in server.requests] == [
+        "gatekeeper",
+        "indictment",
+        "defence",
+        "judge",
+        "judge",
+    ]
     assert json.loads(resumed.stdout)["outcome"] == "pending"
 
 

@@ -40,7 +40,9 @@ def builder_of(node: Any) -> Any:
 
 
 async def ran(compiled: Any) -> JSON:
-    return await run_graph(compiled, "made_up.py:graph", {"post": "p"}, None, None, context=Context())
+    return await run_graph(
+        compiled, "made_up.py:graph", {"post": "p"}, None, None, context=Context()
+    )
 
 
 async def return_at_once(state: Any, runtime: Any) -> JSON:
@@ -57,7 +59,9 @@ async def test_trials_that_wait_for_nobody_let_others_have_their_turn(name: str)
             turns += 1
             await asyncio.sleep(0)
 
-    context = context_from(where_heeded(name, {"search": "none", "web": False, "rounds": 1}, model="rehearsal"))
+    context = context_from(
+        where_heeded(name, {"search": "none", "web": False, "rounds": 1}, model="rehearsal")
+    )
     post, beside = await graph_input(POST), asyncio.create_task(count_turns())
     for _ in range(5):
         await run_graph(graph(name), name, post, None, None, context=context)
@@ -154,7 +158,9 @@ async def test_a_run_that_is_cancelled_ends_every_node_of_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["TypedDict", "dataclass"])
-async def test_a_graph_of_a_file_may_have_annotations_that_are_strings(kind: str, tmp_path: Path) -> None:
+async def test_a_graph_of_a_file_may_have_annotations_that_are_strings(
+    kind: str, tmp_path: Path
+) -> None:
     own = {
         "TypedDict": "class Own(TypedDict, total=False):\n    post: Post\n    outcome: Note\n",
         "dataclass": "@dataclass\nclass Own:\n    post: Post\n    outcome: Note | None = None\n",
@@ -174,4 +180,6 @@ async def test_a_graph_of_a_file_may_have_annotations_that_are_strings(kind: str
         "builder.add_edge(START, 'decide')\n"
         "graph = builder.compile()\n"
     )
-    assert (await graph(f"{file}:graph").ainvoke({"post": {"text": "word-0."}}))["outcome"] == {"seen": True}
+    assert (await graph(f"{file}:graph").ainvoke({"post": {"text": "word-0."}}))["outcome"] == {
+        "seen": True
+    }

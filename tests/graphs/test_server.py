@@ -22,7 +22,9 @@ COMPOSED = ("web_then_debate", "own_retriever", "court_with_review")
 async def test_every_other_graph_reaches_a_verdict_offline(client: Any, name: str) -> None:
     thread = await client.threads.create()
     context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
-    done = await client.runs.wait(thread["thread_id"], name, input={"text": IMPLICIT}, context=context)
+    done = await client.runs.wait(
+        thread["thread_id"], name, input={"text": IMPLICIT}, context=context
+    )
     assert done["outcome"]["outcome"] == "verdict", done
 
 
@@ -39,7 +41,14 @@ async def test_a_case_is_stopped_and_edited_as_the_docs_show_it(client: Any) -> 
 
 
 @pytest.mark.parametrize("inside", ["defend", "deep_dive:defend"])
-async def test_a_stop_inside_a_track_is_passed_over_as_the_docs_say(client: Any, inside: str) -> None:
+async def test_a_stop_inside_a_track_is_passed_over_as_the_docs_say(
+    client: Any, inside: str
+) -> None:
     thread = (await client.threads.create())["thread_id"]
-    done = await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=[inside])
-    assert (done["outcome"]["outcome"], (await client.threads.get_state(thread))["next"]) == ("verdict", [])
+    done = await client.runs.wait(
+        thread, "arcade", input={"text": IMPLICIT}, interrupt_before=[inside]
+    )
+    assert (done["outcome"]["outcome"], (await client.threads.get_state(thread))["next"]) == (
+        "verdict",
+        [],
+    )

@@ -57,7 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The example project, with `auth` and `http` as docs/deployment.md shows them, and one graph of ours."""
     folder = tmp_path_factory.mktemp("deployment") / "project"
     shutil.copytree(
-        PROJECT / "examples" / "project", folder, ignore=shutil.ignore_patterns("__pycache__", ".langgraph_api")
+        PROJECT / "examples" / "project",
+        folder,
+        ignore=shutil.ignore_patterns("__pycache__", ".langgraph_api"),
     )
     [shown] = re.findall(r"^```json\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     served = json.loads((folder / "langgraph.json").read_text()) | json.loads(shown)
@@ -75,7 +77,10 @@ def deployment(folder: Path) -> Iterator[Deployment]:
     with dev_server(folder, folder, more={"TRIBUNAL_DATABASE": database}) as url:
         # Before the first key nobody is let in.
         assert httpx.post(f"{url}/threads", json={}).status_code == 401
-        made = {name: asyncio.run(key_of(database, *scopes, **limits)) for name, (scopes, limits) in SCOPES.items()}
+        made = {
+            name: asyncio.run(key_of(database, *scopes, **limits))
+            for name, (scopes, limits) in SCOPES.items()
+        }
         yield Deployment(url, folder, made)
     written = [path for path in folder.rglob("*") if path.is_file() and path.name != "keys.sqlite"]
     assert any(".langgraph_api" in path.parts for path in written)  # the threads and checkpoints
@@ -112,7 +117,9 @@ def deployment(folder: Path) -> Iterator[Deployment]:
 def test_who_is_let_in(
     deployment: Deployment, headers: dict[str, str], status: int, path: str, body: dict[str, Any]
 ) -> None:
-    sent = {name: value.format(**deployment.keys).encode("latin-1") for name, value in headers.items()}
+    sent = {
+        name: value.format(**deployment.keys).encode("latin-1") for name, value in headers.items()
+    }
     sent["Accept"] = b"application/json, text/event-stream"
     got = httpx.post(f"{deployment.url}{path}", json=body, headers=sent, timeout=60)  # type: ignore[arg-type]
     assert got.status_code == status, got.text
@@ -147,7 +154,9 @@ async def test_a_key_reaches_its_own_threads_only(deployment: Deployment) -> Non
             lambda: theirs.threads.delete(thread),
             lambda: theirs.runs.list(thread),
             lambda: theirs.runs.wait(thread, "arcade", input=POST),
-            lambda: theirs.runs.create(thread, "arcade", input=None, checkpoint=state["checkpoint"]),
+            lambda: theirs.runs.create(
+                thread, "arcade", input=None, checkpoint=state["checkpoint"]
+            ),
             lambda: theirs.threads.create(thread_id=thread, if_exists="do_nothing"),
         ]
         answers = [await answer_of(each) for each in reached]
@@ -160,13 +169,17 @@ async def test_a_key_reaches_its_own_threads_only(deployment: Deployment) -> Non
 
 async def test_nobody_gives_a_thread_to_another(deployment: Deployment) -> None:
     async with deployment.client("shop") as mine:
-        thread = (await mine.threads.create(thread_id=str(uuid4()), metadata={"owner": "theirs"}))["thread_id"]
+        thread = (await mine.threads.create(thread_id=str(uuid4()), metadata={"owner": "theirs"}))[
+            "thread_id"
+        ]
         await mine.threads.update(thread, metadata={"owner": "theirs"})
         owner = (await mine.threads.get(thread))["metadata"]["owner"]
     assert owner == deployment.keys["shop"].split("_")[1]
 
 
-async def test_only_an_admin_changes_assistants_and_nobody_has_a_store(deployment: Deployment) -> None:
+async def test_only_an_admin_changes_assistants_and_nobody_has_a_store(
+    deployment: Deployment,
+) -> None:
     async with deployment.client("shop") as mine, deployment.client("admin") as admin:
         made = await admin.assistants.create("arcade", name="For everybody", context={"rounds": 1})
         assert (await mine.assistants.get(made["assistant_id"]))["name"] == "For everybody"
@@ -190,7 +203,9 @@ def test_the_image_of_langgraph_build_is_told_of_it(folder: Path, tmp_path: Path
     assert "**/.env" in (folder / ".dockerignore").read_text().splitlines()
 
 
-async def test_what_is_wrong_with_the_database_is_for_the_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_what_is_wrong_with_the_database_is_for_the_log(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     handler = runpy.run_path(str(PROJECT / "examples" / "project" / "auth.py"))["authenticate"]
     monkeypatch.setenv("TRIBUNAL_DATABASE", f"sqlite:///{tmp_path}")  # a folder
     with pytest.raises(Auth.exceptions.HTTPException) as refused:
@@ -202,7 +217,9 @@ async def test_what_is_wrong_with_the_database_is_for_the_log(monkeypatch: pytes
 def test_the_other_checks_of_the_server_still_answer(deployment: Deployment) -> None:
     """A misspelt setting is refused by our `http.app`, and our own routes check the same keys themselves."""
     key = {"X-API-Key": deployment.keys["shop"]}
-    misspelt = deployment.post("/runs/wait", key, assistant_id="arcade", input=POST, context={"rouns": 1})
+    misspelt = deployment.post(
+        "/runs/wait", key, assistant_id="arcade", input=POST, context={"rouns": 1}
+    )
     assert (misspelt.status_code, "did you mean rounds" in misspelt.text) == (422, True)
     assert deployment.post("/v1/judge", {}, **POST).status_code == 401
     judged = deployment.post("/v1/judge?wait=60", key, graph="arcade", **POST)

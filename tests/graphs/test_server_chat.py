@@ -39,7 +39,9 @@ class Chat:
         return await self._run(command={"resume": [{"type": type, "args": args}]})
 
     async def _run(self, **given: Any) -> dict[str, Any]:
-        done: dict[str, Any] = await self.client.runs.wait(self.thread, self.assistant, raise_error=False, **given)
+        done: dict[str, Any] = await self.client.runs.wait(
+            self.thread, self.assistant, raise_error=False, **given
+        )
         return done
 
 
@@ -51,7 +53,11 @@ async def chat(client: Any, assistant: str) -> Chat:
 async def reviewed(client: Any, url: str) -> AsyncIterator[Chat]:
     """With an assistant that has a reviewer see every hateful post: the one that docs/studio.md makes."""
     page = (PROJECT / "docs" / "studio.md").read_text("utf-8")
-    [code] = [each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "assistants.create" in each]
+    [code] = [
+        each
+        for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        if "assistants.create" in each
+    ]
     done: dict[str, Any] = {}
     await asyncio.to_thread(exec, code.replace("http://127.0.0.1:2024", url), done)
     yield await chat(client, done["made"]["assistant_id"])
@@ -72,7 +78,9 @@ async def test_a_post_in_a_message_is_judged_as_one_in_text_is_and_answered_in_a
     asked, told = by_message["messages"]
     assert (asked["type"], asked["content"]) == ("human", IMPLICIT)
     assert (told["type"], set(told)) == ("ai", {"type", "id", "content"})
-    assert told["content"].startswith("**Hate speech (" if by_text["outcome"]["hateful"] else "**Not hate speech (")
+    assert told["content"].startswith(
+        "**Hate speech (" if by_text["outcome"]["hateful"] else "**Not hate speech ("
+    )
     assert "Demo rules only" in told["content"]
     assert convert_to_messages(by_message["messages"])
 
@@ -90,7 +98,10 @@ async def test_each_message_is_a_post_of_its_own(client: Any) -> None:
     first = next(each for each in reversed(history) if each["values"].get("messages"))
     edited = {"messages": [{"type": "human", "content": FRIENDLY}]}
     forked = await client.runs.wait(
-        talk.thread, "arcade", input=edited, checkpoint_id=first["parent_checkpoint"]["checkpoint_id"]
+        talk.thread,
+        "arcade",
+        input=edited,
+        checkpoint_id=first["parent_checkpoint"]["checkpoint_id"],
     )
     assert [each["type"] for each in forked["messages"]] == ["human", "ai"]
     assert forked["messages"][1]["content"].startswith("**Not hate speech")
@@ -104,7 +115,10 @@ async def test_a_thread_keeps_to_one_way_of_sending_posts(client: Any) -> None:
         FRIENDLY, "**Not hate speech (NotHate)**"
     ]  # fmt: skip
     refused = await talk.say(IMPLICIT)
-    assert "messages: this thread holds a post as text or image, and another" in refused["__error__"]["message"]
+    assert (
+        "messages: this thread holds a post as text or image, and another"
+        in refused["__error__"]["message"]
+    )
 
 
 def pictured(raw: bytes) -> dict[str, list[dict[str, Any]]]:
@@ -114,13 +128,19 @@ def pictured(raw: bytes) -> dict[str, list[dict[str, Any]]]:
     return {
         "OpenAI": [{"type": "image_url", "image_url": {"url": uri}}],
         "LangChain": [{"type": "image", "base64": data, "mime_type": "image/png"}],
-        "older LangChain": [{"type": "image", "source_type": "base64", "data": data, "mime_type": "image/png"}],
+        "older LangChain": [
+            {"type": "image", "source_type": "base64", "data": data, "mime_type": "image/png"}
+        ],
         "by its address": [{"type": "image", "url": uri}],
-        "Agent Chat UI": [{"type": "image", "mimeType": "image/png", "data": data, "metadata": {"name": "a.png"}}],
+        "Agent Chat UI": [
+            {"type": "image", "mimeType": "image/png", "data": data, "metadata": {"name": "a.png"}}
+        ],
     }
 
 
-async def test_an_image_in_a_message_is_taken_in_each_form_and_leaves_no_pixel_there(client: Any) -> None:
+async def test_an_image_in_a_message_is_taken_in_each_form_and_leaves_no_pixel_there(
+    client: Any,
+) -> None:
     out = io.BytesIO()
     Image.effect_noise((32, 32), 90).save(out, "PNG")
     for form, blocks in pictured(out.getvalue()).items():
@@ -149,7 +169,9 @@ async def test_an_image_in_a_message_is_taken_in_each_form_and_leaves_no_pixel_t
         ([{"type": "human", "content": [{"type": "image", "url": "/etc/passwd"}]}], "may not name a file on it"),
     ],
 )  # fmt: skip
-async def test_what_is_no_post_is_refused_in_one_line(client: Any, messages: Any, says: str) -> None:
+async def test_what_is_no_post_is_refused_in_one_line(
+    client: Any, messages: Any, says: str
+) -> None:
     done = await client.runs.wait(None, "arcade", input={"messages": messages}, raise_error=False)
     assert says in done["__error__"]["message"]
     assert "\n" not in done["__error__"]["message"]
@@ -158,8 +180,14 @@ async def test_what_is_no_post_is_refused_in_one_line(client: Any, messages: Any
 async def test_a_reviewer_accepts(reviewed: Chat) -> None:
     stopped = await reviewed.say(IMPLICIT)
     [[request]] = [each["value"] for each in stopped["__interrupt__"]]
-    assert all(name in request["config"] for name in ("allow_accept", "allow_edit", "allow_respond", "allow_ignore"))
-    assert "The categories: NotHate, Racist, Sexist, Homophobic, Religious, OtherHate" in request["description"]
+    assert all(
+        name in request["config"]
+        for name in ("allow_accept", "allow_edit", "allow_respond", "allow_ignore")
+    )
+    assert (
+        "The categories: NotHate, Racist, Sexist, Homophobic, Religious, OtherHate"
+        in request["description"]
+    )
     assert stopped["messages"][-1]["content"].startswith("**Hate speech (OtherHate), uncertain**")
     done = await reviewed.answer("accept", request["action_request"])
     assert (done["review"]["action"], done["outcome"]["category"]) == ("accept", "OtherHate")
@@ -177,7 +205,9 @@ async def test_a_reviewer_decides_otherwise(reviewed: Chat) -> None:
     assert [each["type"] for each in done["messages"]] == ["human", "ai"]
 
 
-async def test_what_the_inbox_sends_beside_an_answer_leaves_the_case_as_it_is(client: Any, reviewed: Chat) -> None:
+async def test_what_the_inbox_sends_beside_an_answer_leaves_the_case_as_it_is(
+    client: Any, reviewed: Chat
+) -> None:
     """Its Ignore, which is not offered, is refused and the case waits; its Mark as Resolved ends it undecided."""
     await reviewed.say(IMPLICIT)
     refused = await reviewed.answer("ignore")
@@ -189,9 +219,13 @@ async def test_what_the_inbox_sends_beside_an_answer_leaves_the_case_as_it_is(cl
     assert state["values"]["outcome"]["category"] == "OtherHate"
 
 
-async def test_what_a_front_end_shows_as_markdown_holds_nothing_of_a_stranger_s(reviewed: Chat) -> None:
+async def test_what_a_front_end_shows_as_markdown_holds_nothing_of_a_stranger_s(
+    reviewed: Chat,
+) -> None:
     post = f"![p](http://198.51.100.7/p.png) <img src=x> *{IMPLICIT}*"
     stopped = await reviewed.say(post)
     [[request]] = [each["value"] for each in stopped["__interrupt__"]]
-    assert r"\!\[p\](http\://198.51.100.7/p.png) \<img src=x\> \*Immigrants" in request["description"]
+    assert (
+        r"\!\[p\](http\://198.51.100.7/p.png) \<img src=x\> \*Immigrants" in request["description"]
+    )
     assert stopped["messages"][0]["content"] == post

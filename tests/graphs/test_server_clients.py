@@ -34,7 +34,9 @@ async def together(asked: Iterable[Coroutine[Any, Any, str]]) -> list[str]:
     return await asyncio.gather(*map(one, asked))
 
 
-async def refusal(client: Any, graph: str, context: dict[str, Any], image: str | None = None) -> str:
+async def refusal(
+    client: Any, graph: str, context: dict[str, Any], image: str | None = None
+) -> str:
     """What a run ends with that is not answered."""
     post = {**POST, "image": image}
     try:
@@ -45,7 +47,9 @@ async def refusal(client: Any, graph: str, context: dict[str, Any], image: str |
     return str(done["__error__"]["message"])
 
 
-async def test_no_graph_takes_a_dangerous_setting_from_a_client(client: Any, operator: Path) -> None:
+async def test_no_graph_takes_a_dangerous_setting_from_a_client(
+    client: Any, operator: Path
+) -> None:
     asked = [(graph, context, value) for graph in GRAPHS for context, value in dangerous(operator)]
     answers = await together(refusal(client, graph, context) for graph, context, _ in asked)
     for (_, context, value), said in zip(asked, answers, strict=True):
@@ -63,8 +67,17 @@ async def test_what_the_operator_allows_is_taken(client: Any, operator: Path) ->
     assert cache.exists()
 
 
-async def test_an_image_s_path_tells_nothing_of_what_lies_there(client: Any, operator: Path) -> None:
-    paths = "/etc/passwd", "/etc/no-such-file", "/etc", "/dev/tty", "/proc/self/environ", f"{operator}/open/../log"
+async def test_an_image_s_path_tells_nothing_of_what_lies_there(
+    client: Any, operator: Path
+) -> None:
+    paths = (
+        "/etc/passwd",
+        "/etc/no-such-file",
+        "/etc",
+        "/dev/tty",
+        "/proc/self/environ",
+        f"{operator}/open/../log",
+    )
     answers = await together(refusal(client, "arcade", {}, path) for path in paths)
     [line] = {said.replace(path, "PATH") for path, said in zip(paths, answers, strict=True)}
     assert "'PATH': a client of this server may not name a file on it" in line
@@ -93,15 +106,23 @@ def special(folder: Path) -> Iterator[Path]:
         yield folder / f"link-{number}"
 
 
-async def test_what_is_no_regular_file_is_refused_at_once_and_the_server_goes_on(client: Any, operator: Path) -> None:
+async def test_what_is_no_regular_file_is_refused_at_once_and_the_server_goes_on(
+    client: Any, operator: Path
+) -> None:
     files = list(special(operator / "open" / "special"))
-    images = await together(refusal(client, "baseline", {}, str(file)) for file in files for _ in range(12))
+    images = await together(
+        refusal(client, "baseline", {}, str(file)) for file in files for _ in range(12)
+    )
     assert all(said.startswith("image: ") for said in images)
     settings = ("policy", "prompts", "line_up", "threshold_file", "cache", "perspectives")
     held = [(name, file) for name in settings for file in files if file.name != "folder"]
     graph = {"perspectives": "predict"}
-    asked = [({name: [str(file)] if name == "perspectives" else str(file)}, name) for name, file in held]
-    for said in await together(refusal(client, graph.get(name, "arcade"), each) for each, name in asked):
+    asked = [
+        ({name: [str(file)] if name == "perspectives" else str(file)}, name) for name, file in held
+    ]
+    for said in await together(
+        refusal(client, graph.get(name, "arcade"), each) for each, name in asked
+    ):
         assert "may not set this" not in said
     archive = [{"archive": str(file), "search": "none"} for file in files]
     await together(refusal(client, "antihate", each) for each in archive)
@@ -109,7 +130,9 @@ async def test_what_is_no_regular_file_is_refused_at_once_and_the_server_goes_on
     assert done["outcome"]["outcome"] == "verdict"
 
 
-async def test_another_part_of_a_run_can_t_be_given_what_its_beginning_could_not(client: Any, operator: Path) -> None:
+async def test_another_part_of_a_run_can_t_be_given_what_its_beginning_could_not(
+    client: Any, operator: Path
+) -> None:
     thread = (await client.threads.create())["thread_id"]
     hostile = {"text": "Immigrants: the weeds in our garden."}
     await client.runs.wait(thread, "arcade", input=hostile, interrupt_before=["judge"])
@@ -119,9 +142,15 @@ async def test_another_part_of_a_run_can_t_be_given_what_its_beginning_could_not
     assert "a client of this server may not set this" in str(await client.threads.get(thread))
     assert not (operator / "late.sqlite").exists()
     values = (await client.threads.get_state(thread))["values"]
-    post, settings = values["post"], {**values["context"]["settings"], "judge_model": "ollama:gemma3:4b"}
+    post, settings = (
+        values["post"],
+        {**values["context"]["settings"], "judge_model": "ollama:gemma3:4b"},
+    )
     image = {"ref": "/etc/passwd", "sha256": "0" * 64, "mime": "image/png", "width": 1, "height": 1}
-    seen_by_a_model = {"post": {**post, "image": image}, "context": {**values["context"], "settings": settings}}
+    seen_by_a_model = {
+        "post": {**post, "image": image},
+        "context": {**values["context"], "settings": settings},
+    }
     await client.threads.update_state(thread, seen_by_a_model)
     run = await client.runs.create(thread, "arcade", input=None)
     await client.runs.join(thread, run["run_id"])
@@ -131,7 +160,9 @@ async def test_another_part_of_a_run_can_t_be_given_what_its_beginning_could_not
 async def test_settings_in_configurable_are_refused(client: Any) -> None:
     given: Any = {"configurable": {"rounds": 2}}
     for graph in GRAPHS:
-        with pytest.raises(httpx.HTTPStatusError, match=r'rounds: 2: .*context=\{\\"rounds\\": 2\}'):
+        with pytest.raises(
+            httpx.HTTPStatusError, match=r'rounds: 2: .*context=\{\\"rounds\\": 2\}'
+        ):
             await client.runs.wait(None, graph, input=POST, config=given)
     with pytest.raises(httpx.HTTPStatusError, match="rounds: 2: "):
         await client.assistants.create("arcade", config=given)

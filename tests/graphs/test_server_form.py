@@ -31,7 +31,9 @@ pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 @pytest.fixture(scope="module")
 def open_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server whose operator lets clients edit prompts and the definition."""
-    with dev_server(PROJECT, tmp_path_factory.mktemp("open"), allow="prompt_texts,policy_definition") as address:
+    with dev_server(
+        PROJECT, tmp_path_factory.mktemp("open"), allow="prompt_texts,policy_definition"
+    ) as address:
         yield address
 
 
@@ -49,7 +51,9 @@ async def form_of(client: Any, graph: str) -> dict[str, Any]:
 
 def groups_of(form: dict[str, Any]) -> dict[str, list[str]]:
     """The names of the fields of each group, which stand together."""
-    listed = [(group, list(names)) for group, names in groupby(form, key=lambda name: form[name]["group"])]
+    listed = [
+        (group, list(names)) for group, names in groupby(form, key=lambda name: form[name]["group"])
+    ]
     assert len(listed) == len(dict(listed)), "a group is in two places"
     return dict(listed)
 
@@ -59,7 +63,9 @@ async def test_the_form_begins_with_what_people_change_most(editor: Any, name: s
     form = await form_of(editor, name)
     print(json.dumps(form, indent=1))  # noqa: T201 (shown with `pytest -s`)
     groups = groups_of(form)
-    assert list(groups) == [each for each in (MAIN_GROUP, *SECTION_TITLES, PROMPT_GROUP) if each in groups]
+    assert list(groups) == [
+        each for each in (MAIN_GROUP, *SECTION_TITLES, PROMPT_GROUP) if each in groups
+    ]
     assert groups[MAIN_GROUP] == [each for each in MAIN_SETTINGS if each in form]
     assert groups[MAIN_GROUP][0] == "model"
     assert {"policy", "threshold", "stops"} <= {*groups[MAIN_GROUP]}
@@ -70,13 +76,18 @@ async def test_the_form_begins_with_what_people_change_most(editor: Any, name: s
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-async def test_studio_edits_prompts_and_the_definition_at_the_nodes_that_use_them(editor: Any, name: str) -> None:
+async def test_studio_edits_prompts_and_the_definition_at_the_nodes_that_use_them(
+    editor: Any, name: str
+) -> None:
     form = await form_of(editor, name)
     prompts = editable_prompts(name)
     edited = {each for each, field in form.items() if field.get("langgraph_type") == "prompt"}
     assert edited == {*map(prompt_field, prompts), *({"policy_definition"} & form.keys())}
     [assistant] = await editor.assistants.search(graph_id=name, metadata=OURS)
-    drawn = [await editor.assistants.get_graph(assistant["assistant_id"], xray=each) for each in (False, True)]
+    drawn = [
+        await editor.assistants.get_graph(assistant["assistant_id"], xray=each)
+        for each in (False, True)
+    ]
     nodes = {node["id"] for picture in drawn for node in picture["nodes"]}
     for prompt, shown in prompts.items():
         field = form[prompt_field(prompt)]
@@ -130,7 +141,10 @@ async def test_a_server_of_strangers_shows_no_words_and_takes_none(client: Any, 
     form = await form_of(client, "arcade")
     assert not [each for each, field in form.items() if field.get("langgraph_type") == "prompt"]
     setting = "prompt_texts" if name.startswith("prompt_") else name
-    for context in ({name: WORDS[name]}, {setting: WORDS[name] if setting == name else {"arcade/judge": EDITED_JUDGE}}):
+    for context in (
+        {name: WORDS[name]},
+        {setting: WORDS[name] if setting == name else {"arcade/judge": EDITED_JUDGE}},
+    ):
         with pytest.raises(httpx.HTTPStatusError) as refused:
             await client.runs.wait(None, "arcade", input=POST, context=context)
         assert refused.value.response.status_code == 422

@@ -24,7 +24,10 @@ POST = "Immigrants: the weeds in our zwetschgen garden."
 async def kept(operator: Path, post_id: str) -> list[dict[str, Any]]:
     store = await Store.open(f"sqlite:///{operator / 'data' / 'service.sqlite'}")
     try:
-        found = [await load_case(store, row["id"]) for row in await find_cases(store, CaseFilter(post_id=post_id))]
+        found = [
+            await load_case(store, row["id"])
+            for row in await find_cases(store, CaseFilter(post_id=post_id))
+        ]
         return [{**row, "text": await text_of(store, row["policy_sha"])} for row in found]
     finally:
         await store.close()
@@ -37,36 +40,56 @@ async def test_what_studio_decides_is_kept(client: Any, operator: Path) -> None:
     for post_id in ("studio-1", "studio-2"):  # one after the other on the same thread
         done = await client.runs.wait(thread, "arcade", input={"text": POST, "post_id": post_id})
         [case] = await kept(operator, post_id)
-        assert (case["via"], case["graph"], case["post"]) == ("studio", "arcade", {"text": POST, "post_id": post_id})
+        assert (case["via"], case["graph"], case["post"]) == (
+            "studio",
+            "arcade",
+            {"text": POST, "post_id": post_id},
+        )
         assert case["record"]["explanation"] == done["outcome"]["explanation"]
         assert "H-VLI" in case["text"]
 
 
 @pytest.mark.server
 @pytest.mark.xdist_group("server")
-async def test_a_case_waits_and_is_decided_by_the_texts_it_began_with(client: Any, operator: Path) -> None:
+async def test_a_case_waits_and_is_decided_by_the_texts_it_began_with(
+    client: Any, operator: Path
+) -> None:
     terms = Terms(operator / "open" / "kept")
     terms.line_up.write_text('[seats]\njudge = "rehearsal"\n')
     thread = (await client.threads.create())["thread_id"]
     settings = {"policy": terms.policy, "prompts": terms.prompts, "line_up": terms.line_up}
-    context = {name: str(path) for name, path in settings.items()} | {"review": True, "review_rule": ["all"]}
+    context = {name: str(path) for name, path in settings.items()} | {
+        "review": True,
+        "review_rule": ["all"],
+    }
     context["threshold_file"] = str(terms.threshold)
     run = {"text": POST, "post_id": "studio-3"}
     stopped = await client.runs.wait(thread, "tribunal", input=run, context=context)
     assert stopped["__interrupt__"]
     [pending] = await kept(operator, "studio-3")
-    assert (pending["outcome"], pending["record"]["review"]["court"]["category"]) == ("pending", "Rude")
+    assert (pending["outcome"], pending["record"]["review"]["court"]["category"]) == (
+        "pending",
+        "Rude",
+    )
     terms.delete()
     again = await client.runs.wait(
         thread, "tribunal", command={"resume": [{"type": "response", "args": "a quotation?"}]}
     )
     assert again["__interrupt__"], again
     assert not [each for each in again["warnings"] if "changed" in each]
-    said = {"type": "edit", "args": {"action": "decide", "args": {"category": "Rude", "note": "so"}}, "reviewer": "kim"}
+    said = {
+        "type": "edit",
+        "args": {"action": "decide", "args": {"category": "Rude", "note": "so"}},
+        "reviewer": "kim",
+    }
     done = await client.runs.wait(thread, "tribunal", command={"resume": [said]})
     assert done["outcome"]["category"] == "Rude"
     [decided] = await kept(operator, "studio-3")
-    assert (decided["id"], decided["outcome"], decided["reviewer"]) == (pending["id"], "verdict", "kim")
+    assert (decided["id"], decided["outcome"], decided["reviewer"]) == (
+        pending["id"],
+        "verdict",
+        "kim",
+    )
     assert '"Rude"' in decided["text"]
 
 
@@ -107,7 +130,11 @@ def test_a_server_that_is_started_anew_knows_what_its_operator_s_files_held(tmp_
     def server(text: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "PYTHONPATH": str(PROJECT), "TRIBUNAL_ALLOW": f"policy={own}"}
         return subprocess.run(
-            [sys.executable, "-c", SERVER, str(own)], input=text, capture_output=True, text=True, env=environment
+            [sys.executable, "-c", SERVER, str(own)],
+            input=text,
+            capture_output=True,
+            text=True,
+            env=environment,
         )
 
     before = json.loads(server("").stdout)

@@ -29,7 +29,15 @@ async def test_every_graph_is_a_tool_that_says_what_it_does_and_takes(url: str) 
         assert len(tool.description or "") > 40
         taken = tool.input_schema
         assert taken["type"] == "object"
-        assert list(taken["properties"]) == ["text", "image", "post_id", "language", "earlier", "appeal", "messages"]
+        assert list(taken["properties"]) == [
+            "text",
+            "image",
+            "post_id",
+            "language",
+            "earlier",
+            "appeal",
+            "messages",
+        ]
         assert all(each["description"] for each in taken["properties"].values())
 
 
@@ -44,7 +52,9 @@ async def test_an_agent_s_post_gets_its_verdict(url: str) -> None:
 
 
 @pytest.mark.parametrize("given", [{"text": ""}, {"text": "hello", "image": "/etc/passwd"}])
-async def test_a_post_that_is_refused_is_an_error_of_the_tool(url: str, given: dict[str, Any]) -> None:
+async def test_a_post_that_is_refused_is_an_error_of_the_tool(
+    url: str, given: dict[str, Any]
+) -> None:
     async with Client(f"{url}/mcp") as agent:
         answer = await agent.call_tool("One-call_classifier", given)
     assert answer.is_error
@@ -53,7 +63,11 @@ async def test_a_post_that_is_refused_is_an_error_of_the_tool(url: str, given: d
 
 async def test_by_this_way_too_a_client_sets_no_more_than_the_operator_allows(url: str) -> None:
     """LangGraph's server takes a context beside the arguments, which the protocol doesn't know."""
-    params = {"name": "One-call_classifier", "arguments": {"text": "hello"}, "context": {"model": "openai:gpt-4o"}}
+    params = {
+        "name": "One-call_classifier",
+        "arguments": {"text": "hello"},
+        "context": {"model": "openai:gpt-4o"},
+    }
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     async with httpx.AsyncClient(timeout=60) as client:
         refused = await client.post(f"{url}/mcp", json=call, headers={"accept": "application/json"})

@@ -73,7 +73,9 @@ SERVED_FIELDS = SETTINGS.keys() - {"prompt_texts", "policy_definition"}
 async def test_its_clients_may_not_set_everything(own_client: Any, folder: Path) -> None:
     fields = settings_of("tribunal").model_fields
     settings = [
-        (setting, value) for setting, value in dangerous(folder) if next(iter(setting)) in SERVED_FIELDS & fields.keys()
+        (setting, value)
+        for setting, value in dangerous(folder)
+        if next(iter(setting)) in SERVED_FIELDS & fields.keys()
     ]
     asked = [(name, setting, value) for name in PLACES for setting, value in settings]
     answers = await together(refusal(own_client, name, setting) for name, setting, _ in asked)
@@ -86,7 +88,9 @@ async def test_its_clients_may_not_set_everything(own_client: Any, folder: Path)
 
 async def test_the_cases_of_served_graphs_are_kept_once(own_client: Any, folder: Path) -> None:
     for name in PLACES:
-        done = await own_client.runs.wait(None, name, input={**POST, "post_id": name}, context={"rounds": 1})
+        done = await own_client.runs.wait(
+            None, name, input={**POST, "post_id": name}, context={"rounds": 1}
+        )
         assert done["outcome"]["outcome"] == "verdict", done
     store = await Store.open(f"sqlite:///{folder / 'data' / 'service.sqlite'}")
     try:

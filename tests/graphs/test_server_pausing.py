@@ -11,13 +11,19 @@ import pytest
 from tests.decided import store_of
 from tribunal.graphs import GRAPHS, builder
 
-IMPLICIT, EXPLICIT = "Immigrants: the weeds in our garden.", "Immigrants are vermin and should be deported."
+IMPLICIT, EXPLICIT = (
+    "Immigrants: the weeds in our garden.",
+    "Immigrants are vermin and should be deported.",
+)
 HEARD = ["example-harm", "example-newsroom"]
 OFFLINE: dict[str, Any] = {"search": "none", "max_turns": 1}
 # For each graph, posts and settings that lead through every one of its nodes, by both tracks.
 WAYS: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "tribunal": [
-        (IMPLICIT, {**OFFLINE, "rounds": 2, "web": True, "perspectives": HEARD, "triage": "rehearsal"}),
+        (
+            IMPLICIT,
+            {**OFFLINE, "rounds": 2, "web": True, "perspectives": HEARD, "triage": "rehearsal"},
+        ),
         (EXPLICIT, {"review": True, "review_rule": ["all"]}),
     ],
     "arcade": [(IMPLICIT, {"rounds": 2}), (EXPLICIT, {})],
@@ -41,8 +47,17 @@ pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 def ending(values: dict[str, Any]) -> tuple[Any, ...]:
     """What a case came to, in the words of whoever spoke."""
-    outcome, spoken = values["outcome"], [(turn["id"], turn["text"]) for turn in values.get("transcript", [])]
-    return outcome["outcome"], outcome.get("category"), outcome["explanation"], values.get("track"), spoken
+    outcome, spoken = (
+        values["outcome"],
+        [(turn["id"], turn["text"]) for turn in values.get("transcript", [])],
+    )
+    return (
+        outcome["outcome"],
+        outcome.get("category"),
+        outcome["explanation"],
+        values.get("track"),
+        spoken,
+    )
 
 
 class Walk:
@@ -58,7 +73,9 @@ class Walk:
         done = await self.client.runs.wait(self.thread, self.graph, **given, **stops)
         if asked := done.get("__interrupt__"):
             assert asked[0]["value"][0]["action_request"]["action"] == "decide"
-            await self.client.runs.wait(self.thread, self.graph, command={"resume": {"type": "accept"}}, **stops)
+            await self.client.runs.wait(
+                self.thread, self.graph, command={"resume": {"type": "accept"}}, **stops
+            )
         held: dict[str, Any] = await self.client.threads.get_state(self.thread)
         return held
 
@@ -98,7 +115,9 @@ class Walk:
         mine = {"warnings": ["another way"]} if "post" in place["values"] else place["values"]
         await self.client.threads.update_state(self.thread, mine, checkpoint=place["checkpoint"])
         begun = "post" in place["values"]
-        done = await self.go_on({"input": None} if begun else {"input": None, "context": self.first["context"]})
+        done = await self.go_on(
+            {"input": None} if begun else {"input": None, "context": self.first["context"]}
+        )
         assert not done["next"]
         if begun:
             assert "another way" in done["values"]["warnings"]
@@ -131,7 +150,8 @@ IN_CI = ("tribunal",)
 
 
 @pytest.mark.parametrize(
-    "graph", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in GRAPHS]
+    "graph",
+    [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in GRAPHS],
 )
 async def test_every_node_can_be_stopped_at_edited_gone_on_from_and_forked(
     client: Any, graph: str, seen: Seen, operator: Path

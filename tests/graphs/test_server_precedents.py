@@ -12,7 +12,9 @@ from tests.decided import store_of
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
-async def test_a_client_has_the_precedents_that_the_operator_offers(client: Any, operator: Path) -> None:
+async def test_a_client_has_the_precedents_that_the_operator_offers(
+    client: Any, operator: Path
+) -> None:
     await store_of(out=operator / "open")
     given = {"precedents": str(operator / "open" / "ours"), "precedents_k": 2}
     post = {"text": "They are the weeds in our garden."}
@@ -24,7 +26,10 @@ async def test_a_client_has_the_precedents_that_the_operator_offers(client: Any,
     ]
     for context, says in (
         ({"precedents": str(operator / "ours")}, "a client of this server may not set this"),
-        ({**given, "precedents_k": 4}, "precedents_k: '4': a client of this server may not set this"),
+        (
+            {**given, "precedents_k": 4},
+            "precedents_k: '4': a client of this server may not set this",
+        ),
     ):
         thread = await client.threads.create()
         run = await client.runs.create(thread["thread_id"], "tribunal", input=post, context=context)

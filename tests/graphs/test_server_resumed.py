@@ -25,7 +25,12 @@ def own(operator: Path) -> Path:
 
 
 def edit(category: str) -> list[dict[str, Any]]:
-    return [{"type": "edit", "args": {"action": "decide", "args": {"category": category, "note": "gardening"}}}]
+    return [
+        {
+            "type": "edit",
+            "args": {"action": "decide", "args": {"category": category, "note": "gardening"}},
+        }
+    ]
 
 
 class Inbox:
@@ -45,7 +50,13 @@ class Inbox:
 async def waiting(client: Any, own: Path) -> tuple[Inbox, dict[str, Any]]:
     """A case that waits for a reviewer under a policy whose file is gone by now."""
     thread = (await client.threads.create())["thread_id"]
-    context = {"policy": str(own), "review": True, "review_rule": ["Rude"], "rounds": 1, "threshold": 0.0}
+    context = {
+        "policy": str(own),
+        "review": True,
+        "review_rule": ["Rude"],
+        "rounds": 1,
+        "threshold": 0.0,
+    }
     stopped = await client.runs.wait(thread, "tribunal", input={"text": IMPLICIT}, context=context)
     own.write_text(own.read_text("utf-8").replace("Rude", "Changed"), "utf-8")
     own.rename(own.with_name("moved.toml"))
@@ -70,7 +81,9 @@ async def test_an_answer_alone_keeps_policy_rule_and_rounds(client: Any, own: Pa
     assert not any("keeps the settings" in warning for warning in done["warnings"])
 
 
-async def test_other_settings_on_a_resume_are_not_heeded_and_that_is_said(client: Any, own: Path) -> None:
+async def test_other_settings_on_a_resume_are_not_heeded_and_that_is_said(
+    client: Any, own: Path
+) -> None:
     inbox, _ = await waiting(client, own)
     more = {"context": {"rounds": 3, "review": False, "scheme": "binary"}}
     again = await inbox.answer([{"type": "response", "args": "why?"}], **more)
@@ -83,17 +96,27 @@ async def test_other_settings_on_a_resume_are_not_heeded_and_that_is_said(client
 @pytest.mark.parametrize(
     ("edited", "says"),
     [
-        ({"cache": "/tmp/no-such-folder/answers.sqlite"}, "cache: '/tmp/no-such-folder/answers.sqlite': a client of"),
-        ({"judge_model": "openai:gpt-4o"}, "judge_model: 'openai:gpt-4o': a client of this server may not set this"),
+        (
+            {"cache": "/tmp/no-such-folder/answers.sqlite"},
+            "cache: '/tmp/no-such-folder/answers.sqlite': a client of",
+        ),
+        (
+            {"judge_model": "openai:gpt-4o"},
+            "judge_model: 'openai:gpt-4o': a client of this server may not set this",
+        ),
         ({"rounds": 99}, "context.settings: rounds: 99"),
         ("rounds=1", "context: holds no settings"),
     ],
 )
-async def test_an_edited_case_can_t_hold_what_a_client_may_not_set(client: Any, edited: Any, says: str) -> None:
+async def test_an_edited_case_can_t_hold_what_a_client_may_not_set(
+    client: Any, edited: Any, says: str
+) -> None:
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=["judge"])
     held = (await client.threads.get_state(thread))["values"]["context"]
-    await client.threads.update_state(thread, {"context": {**held, "settings": edited}}, as_node="fast_track")
+    await client.threads.update_state(
+        thread, {"context": {**held, "settings": edited}}, as_node="fast_track"
+    )
     done = await client.runs.wait(thread, "arcade", input=None, raise_error=False)
     assert done["__error__"]["message"].startswith(says)
 
@@ -110,4 +133,6 @@ async def test_nor_words_of_a_policy_that_no_file_of_the_operator_s_has(client: 
         thread, {"context": {**held, "settings": {**held["settings"], "scheme": "binary"}}}
     )
     done = await client.runs.wait(thread, "arcade", input=None)
-    assert done["outcome"]["category"] == "Hateful"  # what a client may set, it may set by an edit too
+    assert (
+        done["outcome"]["category"] == "Hateful"
+    )  # what a client may set, it may set by an edit too

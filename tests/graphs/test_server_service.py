@@ -22,7 +22,9 @@ async def http(url: str) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def test_a_post_is_judged_beside_studio(http: httpx.AsyncClient, client: Any, operator: Path) -> None:
+async def test_a_post_is_judged_beside_studio(
+    http: httpx.AsyncClient, client: Any, operator: Path
+) -> None:
     got = await http.post("/v1/judge?wait=60", json=POST)
     assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
     assert got.headers["x-request-id"]
@@ -55,12 +57,16 @@ async def test_its_own_routes_stay_that_server_s(http: httpx.AsyncClient) -> Non
 async def test_each_has_its_own_shape_of_errors(http: httpx.AsyncClient) -> None:
     assert (await get_json(http, "/v1/cases/none", "error"))["kind"] == "not_found"
     assert (await http.request("DELETE", "/v1/judge")).status_code == 405
-    assert (await http.post("/v1/judge", json={"colour": "red"})).json()["error"]["kind"] == "bad_input"
+    assert (await http.post("/v1/judge", json={"colour": "red"})).json()["error"][
+        "kind"
+    ] == "bad_input"
     assert (await get_json(http, "/threads/none")).keys() == {"detail"}
     assert (await get_json(http, "/v1/none")).keys() == {"detail"}
 
 
-async def test_a_key_in_an_address_stays_out_of_that_server_s_log(http: httpx.AsyncClient, operator: Path) -> None:
+async def test_a_key_in_an_address_stays_out_of_that_server_s_log(
+    http: httpx.AsyncClient, operator: Path
+) -> None:
     await http.get("/v1/cases/logged-here?key=tribunal_0123456789ab_of-nobody")
     log = (operator / "log").read_text()
     assert "/v1/cases/logged-here" in log

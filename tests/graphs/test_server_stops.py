@@ -58,9 +58,12 @@ def prompt_of(stop: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "track", "cue"), [(IMPLICIT, "deep_dive", "investigate"), (EXPLICIT, "fast_track", "indict")]
+    ("text", "track", "cue"),
+    [(IMPLICIT, "deep_dive", "investigate"), (EXPLICIT, "fast_track", "indict")],
 )
-async def test_an_edit_inside_a_track_reaches_the_agents_after_it(client: Any, text: str, track: str, cue: str) -> None:
+async def test_an_edit_inside_a_track_reaches_the_agents_after_it(
+    client: Any, text: str, track: str, cue: str
+) -> None:
     case = Stepping(client, "arcade")
     stops = await case.begin(text, stops=["all"], rounds=1)
     for before in ("gatekeeper", cue):
@@ -105,7 +108,9 @@ async def test_one_goes_back_inside_a_track_and_takes_another_way(client: Any) -
     assert [turn["id"] for turn in case.values["transcript"]].count("prosecutor/1") == 1
 
 
-async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head(client: Any) -> None:
+async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head(
+    client: Any,
+) -> None:
     case = Stepping(client, "arcade")
     stops = await case.begin(IMPLICIT, stops=["judge"], rounds=1)
     history = await client.threads.get_history(case.thread)
@@ -117,7 +122,13 @@ async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head
 
 
 COURT: dict[str, Any] = {"rounds": 2, "early_exit": False}
-FULL: dict[str, Any] = {**COURT, "web": True, "search": "none", "max_turns": 2, "perspectives": HEARD}
+FULL: dict[str, Any] = {
+    **COURT,
+    "web": True,
+    "search": "none",
+    "max_turns": 2,
+    "perspectives": HEARD,
+}
 FORKS = [  # graph, post, settings, the place in it, and the node before which the case goes back
     ("arcade", IMPLICIT, COURT, "deep_dive", "defend"),
     ("arcade", EXPLICIT, {}, "fast_track", "defend"),
@@ -133,7 +144,9 @@ FORKS = [  # graph, post, settings, the place in it, and the node before which t
 
 @pytest.mark.parametrize("means", ["SDK", "RemoteGraph"])
 @pytest.mark.parametrize(
-    ("graph", "text", "settings", "place", "node"), FORKS, ids=[f"{each[0]}-{each[3]}" for each in FORKS]
+    ("graph", "text", "settings", "place", "node"),
+    FORKS,
+    ids=[f"{each[0]}-{each[3]}" for each in FORKS],
 )
 async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
     client: Any, graph: str, text: str, settings: dict[str, Any], place: str, node: str, means: str
@@ -144,17 +157,29 @@ async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
     edit = {"text": f"{text} whispered"}
     events: list[dict[str, Any]] = []
     if means == "SDK":
-        history = await client.threads.get_history(case.thread, checkpoint={"checkpoint_ns": place}, limit=100)
+        history = await client.threads.get_history(
+            case.thread, checkpoint={"checkpoint_ns": place}, limit=100
+        )
         step = [each for each in history if node in each["next"]][-1]
         kept, before = step["values"]["post"], step["values"]["calls"]
-        made = await client.threads.update_state(case.thread, {"post": {**kept, **edit}}, checkpoint=step["checkpoint"])
-        how: dict[str, Any] = {"checkpoint": made["checkpoint"], "stream_mode": "custom", "stream_subgraphs": True}
+        made = await client.threads.update_state(
+            case.thread, {"post": {**kept, **edit}}, checkpoint=step["checkpoint"]
+        )
+        how: dict[str, Any] = {
+            "checkpoint": made["checkpoint"],
+            "stream_mode": "custom",
+            "stream_subgraphs": True,
+        }
         async for part in client.runs.stream(case.thread, graph, input=None, **how):
-            events += [{**part.data, "place": part.event}] if part.event.startswith("custom") else []
+            events += (
+                [{**part.data, "place": part.event}] if part.event.startswith("custom") else []
+            )
     else:
         remote = RemoteGraph(graph, client=client)
         at: Any = {"configurable": {"thread_id": case.thread, "checkpoint_ns": place}}
-        found: Any = [each async for each in remote.aget_state_history(at, limit=100) if node in each.next][-1]
+        found: Any = [
+            each async for each in remote.aget_state_history(at, limit=100) if node in each.next
+        ][-1]
         kept, before = found.values["post"], found.values["calls"]
         edited: Any = await remote.aupdate_state(found.config, {"post": {**kept, **edit}})
         run: Any = {"configurable": {"thread_id": case.thread}}
@@ -169,6 +194,8 @@ async def test_a_fork_inside_a_subgraph_keeps_the_edit_once_the_case_has_ended(
     assert len(calls) == len(paid)
     sent = [event for event in events if event["event"] == "call"]
     assert len(sent) == len(paid) - len(made_before)
-    inside = [json.dumps(each["prompt"]) for each in sent if each["place"].startswith(f"custom|{place}")]
+    inside = [
+        json.dumps(each["prompt"]) for each in sent if each["place"].startswith(f"custom|{place}")
+    ]
     assert inside
     assert all("whispered" in prompt for prompt in inside)

@@ -18,7 +18,9 @@ from tribunal.settings.names import MODE_WORDS
 from tribunal.settings.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
-OURS = {"created_by": "system"}  # and not by somebody who made an assistant of their own in this folder
+OURS = {
+    "created_by": "system"
+}  # and not by somebody who made an assistant of their own in this folder
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
@@ -30,23 +32,38 @@ async def schemas_of(client: Any, graph: str) -> dict[str, Any]:
 def holes(schema: dict[str, Any]) -> Iterator[str]:
     """The channels of which nothing is said, or which accept anything."""
     for name, channel in schema["properties"].items():
-        if not channel.get("description") or not channel.keys() - {"title", "description", "default", "examples"}:
+        if not channel.get("description") or not channel.keys() - {
+            "title",
+            "description",
+            "default",
+            "examples",
+        }:
             yield name
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: Any, name: str) -> None:
+async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(
+    client: Any, name: str
+) -> None:
     offered = (await schemas_of(client, name))["context_schema"]["properties"]
-    heeded = {each for each, words in SETTINGS.items() if name in (words.graphs or GRAPHS) and not words.words}
+    heeded = {
+        each
+        for each, words in SETTINGS.items()
+        if name in (words.graphs or GRAPHS) and not words.words
+    }
     assert offered.keys() == heeded
     for setting, form in offered.items():
         words = SETTINGS[setting]
         assert form["title"].removeprefix(f"{words.section}: ") == words.title
         assert form["description"].endswith(f" Default: {words.default}.")
-        assert not words.graphs or name_graphs(words.graphs) not in form["description"]  # it is one of them
+        assert (
+            not words.graphs or name_graphs(words.graphs) not in form["description"]
+        )  # it is one of them
     if name in MODES:
         assert offered["mode"]["enum"] == list(MODES[name])
-        assert all(f"{mode}: {MODE_WORDS[mode]}" in offered["mode"]["description"] for mode in MODES[name])
+        assert all(
+            f"{mode}: {MODE_WORDS[mode]}" in offered["mode"]["description"] for mode in MODES[name]
+        )
     assert "h-vli" in offered["policy"]["examples"]
     assert ("sarcasm" in offered["policy"]["examples"]) == ("task" in offered)
     for table in ("seats", "temperatures"):
@@ -58,7 +75,10 @@ async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: A
 async def test_studio_is_told_at_which_nodes_a_setting_is_heeded(client: Any, name: str) -> None:
     offered = (await schemas_of(client, name))["context_schema"]["properties"]
     [assistant] = await client.assistants.search(graph_id=name, metadata=OURS)
-    drawn = [await client.assistants.get_graph(assistant["assistant_id"], xray=each) for each in (False, True)]
+    drawn = [
+        await client.assistants.get_graph(assistant["assistant_id"], xray=each)
+        for each in (False, True)
+    ]
     nodes = {node["id"] for picture in drawn for node in picture["nodes"]}
     for setting, form in offered.items():
         assert form["langgraph_nodes"], setting
@@ -80,22 +100,35 @@ async def test_every_channel_says_what_it_holds(client: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVED)
-async def test_an_assistant_says_what_it_does_and_shows_a_post_to_try(client: Any, name: str) -> None:
+async def test_an_assistant_says_what_it_does_and_shows_a_post_to_try(
+    client: Any, name: str
+) -> None:
     [assistant] = await client.assistants.search(graph_id=name, metadata=OURS)
-    assert assistant["name"] == graph(name if name in GRAPHS else str(PROJECT / SERVED[name]["path"])).name != name
+    assert (
+        assistant["name"]
+        == graph(name if name in GRAPHS else str(PROJECT / SERVED[name]["path"])).name
+        != name
+    )
     assert assistant["description"] == SERVED[name]["description"]
     examples = (await schemas_of(client, name))["input_schema"]["examples"]
     assert examples
     for post in examples:
-        context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
+        context = (
+            {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
+        )
         done = await client.runs.wait(None, name, input=post, context=context)
         assert done["outcome"]["outcome"] == "verdict", done
 
 
 async def test_the_docs_list_every_assistant(client: Any) -> None:
-    made = {each["graph_id"]: each for each in await client.assistants.search(metadata=OURS, limit=100)}
+    made = {
+        each["graph_id"]: each for each in await client.assistants.search(metadata=OURS, limit=100)
+    }
     assert made.keys() == SERVED.keys()
-    rows = [f"| `{name}` | {made[name]['name']} | `{made[name]['name'].replace(' ', '_')}` |" for name in SERVED]
+    rows = [
+        f"| `{name}` | {made[name]['name']} | `{made[name]['name'].replace(' ', '_')}` |"
+        for name in SERVED
+    ]
     head = "| graph | assistant | as a tool |\n|---|---|---|\n"
     holds(PROJECT / "docs" / "studio.md", "assistants", head + "\n".join(rows))
 
@@ -108,21 +141,35 @@ async def test_a_misspelt_setting_is_reported(client: Any, name: str) -> None:
 
 
 async def test_a_setting_of_another_graph_is_refused_by_name(client: Any) -> None:
-    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
+    with pytest.raises(
+        httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"
+    ):
         await client.runs.wait(None, "arcade", input={"text": "hello"}, context={"tau": 0.2})
     [assistant] = await client.assistants.search(graph_id="arcade", metadata=OURS)
     thread = await client.threads.create()
-    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
-        await client.runs.create(thread["thread_id"], assistant["assistant_id"], input={}, context={"tau": 0.2})
-    with pytest.raises(httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"):
+    with pytest.raises(
+        httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"
+    ):
+        await client.runs.create(
+            thread["thread_id"], assistant["assistant_id"], input={}, context={"tau": 0.2}
+        )
+    with pytest.raises(
+        httpx.HTTPStatusError, match=r"tau: 0\.2: is a setting of the graph mv_debate"
+    ):
         await client.assistants.create("arcade", context={"tau": 0.2})
 
 
-async def test_every_answer_is_streamed_word_by_word_and_says_whose_words_they_are(client: Any) -> None:
+async def test_every_answer_is_streamed_word_by_word_and_says_whose_words_they_are(
+    client: Any,
+) -> None:
     post = {"text": "Immigrants: the weeds in our garden."}
     thread = await client.threads.create()
     stream = client.runs.stream(
-        thread["thread_id"], "arcade", input=post, stream_mode="messages-tuple", stream_subgraphs=True
+        thread["thread_id"],
+        "arcade",
+        input=post,
+        stream_mode="messages-tuple",
+        stream_subgraphs=True,
     )
     said: dict[str, list[str]] = {}
     speakers = {}

@@ -51,10 +51,18 @@ async def heard(tmp_path: Path, graph: str, mode: str, **more: Any) -> tuple[Rec
     return await asyncio.to_thread(asyncio.run, _heard(tmp_path, graph, mode, **more))
 
 
-async def _heard(tmp_path: Path, graph: str, mode: str, **more: Any) -> tuple[Record, list[Request]]:
+async def _heard(
+    tmp_path: Path, graph: str, mode: str, **more: Any
+) -> tuple[Record, list[Request]]:
     (tmp_path / "marked.toml").write_text(POLICY)
-    settings: dict[str, Any] = {"policy": str(tmp_path / "marked.toml"), **({"mode": mode} if mode != "full" else {})}
-    async with Site({"/1": html("The old image is explained here.")}) as site, ScriptedServer(Player()) as server:
+    settings: dict[str, Any] = {
+        "policy": str(tmp_path / "marked.toml"),
+        **({"mode": mode} if mode != "full" else {}),
+    }
+    async with (
+        Site({"/1": html("The old image is explained here.")}) as site,
+        ScriptedServer(Player()) as server,
+    ):
 
         def found(query: str) -> Any:
             return [{"url": f"{site.url}/1", "title": "On an image", "content": "a snippet"}]
@@ -125,7 +133,11 @@ async def test_an_image_is_shown_where_it_was_sent_and_taken(graph: str, tmp_pat
     Image.new("RGB", (32, 32), "green").save(tmp_path / "post.png")
 
     def blind(request: Request) -> Reply | Fault:
-        return Fault(status=400, message="image input is not supported") if request.images else player(request)
+        return (
+            Fault(status=400, message="image input is not supported")
+            if request.images
+            else player(request)
+        )
 
     player = Player()
     picture = str(tmp_path / "post.png")
@@ -141,12 +153,19 @@ async def test_an_image_is_shown_where_it_was_sent_and_taken(graph: str, tmp_pat
 
 async def test_what_a_cache_answered_was_shown_too(tmp_path: Path) -> None:
     Image.new("RGB", (32, 32), "green").save(tmp_path / "post.png")
-    settings: dict[str, Any] = {"image": str(tmp_path / "post.png"), "cache": str(tmp_path / "cache.sqlite")}
+    settings: dict[str, Any] = {
+        "image": str(tmp_path / "post.png"),
+        "cache": str(tmp_path / "cache.sqlite"),
+    }
     async with ScriptedServer(Player()) as server:
         first = await decide(server, graph="baseline", **settings)
         again = await decide(server, graph="baseline", **settings)
     assert [call.cached for call in again.calls] == [True]
-    assert (again.shown, again.policy) == (first.shown, first.policy) == (("text", "image"), first.policy)
+    assert (
+        (again.shown, again.policy)
+        == (first.shown, first.policy)
+        == (("text", "image"), first.policy)
+    )
     assert first.policy["name"] == "h-vli"
 
 
@@ -159,7 +178,9 @@ async def test_a_graphs_own_output_names_no_policy_that_nobody_was_shown(tmp_pat
             {"text": "They are weeds."}, context=context_from({**settings, "mode": "base"})
         )
         alone = await asked
-        court = await graph("baseline").ainvoke({"text": "They are weeds."}, context=context_from(settings))
+        court = await graph("baseline").ainvoke(
+            {"text": "They are weeds."}, context=context_from(settings)
+        )
     assert (alone["policy"], alone["outcome"]["category"] in ("NotHate", "Hateful")) == ({}, True)
     assert (court["policy"]["name"], court["outcome"]["category"][:7]) == ("marked-name", "marked-")
 
@@ -168,13 +189,27 @@ async def test_a_graphs_own_output_names_no_policy_that_nobody_was_shown(tmp_pat
     ("graph", "mode", "says"),
     [("predict", "base", "no policy was shown"), ("baseline", "full", "policy h-vli")],
 )
-async def test_a_verdict_on_the_terminal_says_what_was_shown(graph: str, mode: str, says: str, tmp_path: Path) -> None:
+async def test_a_verdict_on_the_terminal_says_what_was_shown(
+    graph: str, mode: str, says: str, tmp_path: Path
+) -> None:
     from tribunal.commands import app
 
     Image.new("RGB", (32, 32), "green").save(tmp_path / "post.png")
-    command = ["judge", "They are weeds.", "--image", str(tmp_path / "post.png"), "--graph", graph, "--model"]
+    command = [
+        "judge",
+        "They are weeds.",
+        "--image",
+        str(tmp_path / "post.png"),
+        "--graph",
+        graph,
+        "--model",
+    ]
     async with OpenAIServer(Player()):
-        given = [*command, "openai:scripted", *(["--set", f"mode={mode}"] if mode != "full" else [])]
+        given = [
+            *command,
+            "openai:scripted",
+            *(["--set", f"mode={mode}"] if mode != "full" else []),
+        ]
         done = await asyncio.to_thread(CliRunner().invoke, app, given)
     words = " ".join(done.stdout.replace("│", " ").split())
     assert says in words, done.output

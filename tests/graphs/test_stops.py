@@ -31,7 +31,16 @@ RUN: Any = {"configurable": {"thread_id": "case"}}
 # For each graph, posts and settings by which every agent of it is asked.
 WAYS: dict[str, list[tuple[str, JSON]]] = {
     "tribunal": [
-        (POST, {"rounds": 2, "early_exit": False, "web": True, "perspectives": HEARD, "triage": "rehearsal"}),
+        (
+            POST,
+            {
+                "rounds": 2,
+                "early_exit": False,
+                "web": True,
+                "perspectives": HEARD,
+                "triage": "rehearsal",
+            },
+        ),
         (EXPLICIT, {"judge_draws": 3}),
     ],
     "arcade": [(POST, {"rounds": 2}), (EXPLICIT, {})],
@@ -61,7 +70,12 @@ class Steps:
         """Run to the next stops, or to the end."""
         waits: dict[str, Any] = {}
         streamed: Any = self.graph.astream(
-            given, RUN, context=context, stream_mode=["custom", "values"], subgraphs=True, durability="sync"
+            given,
+            RUN,
+            context=context,
+            stream_mode=["custom", "values"],
+            subgraphs=True,
+            durability="sync",
         )
         async for place, mode, event in streamed:
             if mode == "custom" and event["event"] == "call":
@@ -106,7 +120,9 @@ async def test_every_agent_is_stopped_at_shows_what_it_is_sent_and_asks_once(
     reached: set[str] = set()
     async with (
         Site(pages) as site,
-        SearchServer(lambda query: [{"url": f"{site.url}/1", "title": "immigrants, weeds"}]) as search,
+        SearchServer(
+            lambda query: [{"url": f"{site.url}/1", "title": "immigrants, weeds"}]
+        ) as search,
     ):
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         world = {"search": "searxng", "searxng_url": search.url, "max_turns": 2}
@@ -116,13 +132,19 @@ async def test_every_agent_is_stopped_at_shows_what_it_is_sent_and_asks_once(
             steps = Steps(builder(name))
             state = await steps.to_the_end({"text": text}, Context(**own, stops=["all"]))
             assert words_of(state) == words_of(plain)
-            assert steps.shown == steps.sent if name in ONE_AT_A_TIME else sorted(steps.shown) == sorted(steps.sent)
+            assert (
+                steps.shown == steps.sent
+                if name in ONE_AT_A_TIME
+                else sorted(steps.shown) == sorted(steps.sent)
+            )
             reached |= {stop["stopped_before"] for stop in steps.stops}
             assert not any("came to its end without" in each for each in state["warnings"])
     assert reached == set(agents_of(name))
 
 
-async def test_a_stop_says_who_is_asked_what_and_where(picture: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stop_says_who_is_asked_what_and_where(
+    picture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with ScriptedServer(court_script()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -134,7 +156,12 @@ async def test_a_stop_says_who_is_asked_what_and_where(picture: str, monkeypatch
     [stop] = steps.stops
     asked = stop["question"]
     assert (stop["stopped_before"], stop["inside"]) == ("defend", "deep_dive")
-    assert (asked["seat"], asked["role"], asked["round"], asked["image"]) == ("defender", "defender", 1, picture)
+    assert (asked["seat"], asked["role"], asked["round"], asked["image"]) == (
+        "defender",
+        "defender",
+        1,
+        picture,
+    )
     assert asked["model"] == "openai:seeing"
     system, user = asked["prompt"]
     assert (system["role"], user["role"]) == ("system", "user")
@@ -151,7 +178,9 @@ async def test_a_stop_says_who_is_asked_what_and_where(picture: str, monkeypatch
         ([], []),
     ],
 )
-async def test_names_of_nodes_and_of_seats_choose_the_stops(stops: list[str], before: list[str]) -> None:
+async def test_names_of_nodes_and_of_seats_choose_the_stops(
+    stops: list[str], before: list[str]
+) -> None:
     steps = Steps(builder("arcade"))
     await steps.to_the_end({"text": POST}, Context(stops=stops, rounds=2))
     assert [each["stopped_before"] for each in steps.stops] == before
@@ -175,7 +204,9 @@ async def test_the_agent_is_shown_what_was_edited_while_it_waited() -> None:
 
 async def test_of_several_that_wait_one_can_go_on_alone() -> None:
     steps = Steps(builder("symmetric_debate"))
-    first, *others = await steps.go_on({"text": POST}, Context(stops=["agent"], agents=3, rounds=1, trace=True))
+    first, *others = await steps.go_on(
+        {"text": POST}, Context(stops=["agent"], agents=3, rounds=1, trace=True)
+    )
     waits = await steps.go_on(Command(resume={first.id: "go on"}))
     assert len(steps.sent) == 1
     assert {each.id for each in waits} >= {each.id for each in others}
@@ -203,7 +234,9 @@ async def test_another_part_of_a_run_may_have_other_stops() -> None:
 
 async def test_a_stop_that_is_nobody_s_name_is_refused_before_any_call() -> None:
     steps = Steps(builder("arcade"))
-    with pytest.raises(BadInput, match=r"stops: 'defnd': no agent of arcade .* indict, defend, investigate"):
+    with pytest.raises(
+        BadInput, match=r"stops: 'defnd': no agent of arcade .* indict, defend, investigate"
+    ):
         await steps.go_on({"text": POST}, Context(stops=["defnd"]))
     with pytest.raises(BadInput, match="stops: 'rest'"):
         await steps.go_on({"text": POST}, Context(stops=["rest"]))
@@ -211,7 +244,9 @@ async def test_a_stop_that_is_nobody_s_name_is_refused_before_any_call() -> None
 
 async def test_a_stop_that_a_case_never_came_to_is_said() -> None:
     steps = Steps(builder("arcade"))
-    state = await steps.to_the_end({"text": POST}, Context(stops=["indict", "defend", "judge"], rounds=1))
+    state = await steps.to_the_end(
+        {"text": POST}, Context(stops=["indict", "defend", "judge"], rounds=1)
+    )
     said = [each for each in state["warnings"] if each.startswith("stops: ")]
     assert said == ["stops: 'indict': this case came to its end without it"]
     assert "stopped before judge (judge): a person could change the case there" in state["warnings"]
@@ -243,7 +278,9 @@ async def test_a_pipeline_of_one_s_own_stops_too() -> None:
     ):  # fmt: skip
         made.add_edge(start, end)
     steps = Steps(made)
-    await steps.to_the_end({"text": POST}, Context(stops=["second_defence", "investigate", "nobody"], rounds=1))
+    await steps.to_the_end(
+        {"text": POST}, Context(stops=["second_defence", "investigate", "nobody"], rounds=1)
+    )
     assert [(each["stopped_before"], each.get("inside")) for each in steps.stops] == [
         ("investigate", "trial"),
         ("second_defence", None),

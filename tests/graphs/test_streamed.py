@@ -62,14 +62,25 @@ def told(case: Record) -> JSON:
 
 
 def context_for(name: str, model: str) -> Context:
-    world = {"search": "none", "max_turns": 1, "web": False, "perspectives": ["example-harm"], "rounds": 2}
+    world = {
+        "search": "none",
+        "max_turns": 1,
+        "web": False,
+        "perspectives": ["example-harm"],
+        "rounds": 2,
+    }
     return context_from(where_heeded(name, world, model=model, attempts=2, timeout=10))
 
 
 @pytest.mark.parametrize(
     ("form", "name"),
     [("openai", name) for name in GRAPHS]
-    + [pytest.param(form, name, marks=pytest.mark.long) for form in FORMS if form != "openai" for name in OF_EACH_KIND],
+    + [
+        pytest.param(form, name, marks=pytest.mark.long)
+        for form in FORMS
+        if form != "openai"
+        for name in OF_EACH_KIND
+    ],
 )
 async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name: str) -> None:
     replies: list[str] = []
@@ -100,12 +111,16 @@ async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name:
     assert all(len(each.chunks) > 2 for each in spoken)
     seats = Counter(call.seat for call in case.calls)
     assert Counter(each.beside[0]["seat"] for each in spoken) == seats
-    assert all(beside["langgraph_node"] and beside["role"] for each in spoken for beside in each.beside)
+    assert all(
+        beside["langgraph_node"] and beside["role"] for each in spoken for beside in each.beside
+    )
 
 
 def streams(request: Request) -> bool:
     """Whether a request asks for a stream."""
-    return bool(request.body.get("stream", request.protocol == "ollama")) or ":stream" in request.path
+    return (
+        bool(request.body.get("stream", request.protocol == "ollama")) or ":stream" in request.path
+    )
 
 
 @pytest.mark.parametrize("name", GRAPHS)

@@ -51,7 +51,10 @@ def forget_packages() -> None:
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of packages, with the example and a system that can't be loaded."""
     folder = tmp_path / "packages"
-    for name, place in (("two_annotators", "two_annotators.court:graph"), ("broken", "broken_package:graph")):
+    for name, place in (
+        ("two_annotators", "two_annotators.court:graph"),
+        ("broken", "broken_package:graph"),
+    ):
         about = folder / f"{name}-0.1.0.dist-info"
         about.mkdir(parents=True)
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
@@ -71,7 +74,9 @@ def called(*words: str) -> Result:
 
 def test_an_installed_system_is_named_listed_and_drawn() -> None:
     assert list(named_graphs()) == [*GRAPHS, "broken", "two_annotators"]
-    assert named_graphs()["two_annotators"].startswith("two annotators label a post apart from each other")
+    assert named_graphs()["two_annotators"].startswith(
+        "two annotators label a post apart from each other"
+    )
     drawn = called("graphs", "two_annotators").stdout
     assert drawn.startswith("%% two_annotators: two annotators label a post")
     assert "adjudicator(adjudicator)" in drawn
@@ -80,11 +85,13 @@ def test_an_installed_system_is_named_listed_and_drawn() -> None:
 
 def test_what_cannot_be_loaded_is_said_and_does_not_keep_others_away() -> None:
     with pytest.raises(
-        BadInput, match="graph: broken: broken_package:graph can't be loaded: RuntimeError: half of it is"
+        BadInput,
+        match="graph: broken: broken_package:graph can't be loaded: RuntimeError: half of it is",
     ):
         graph("broken")
     with pytest.raises(
-        BadInput, match=r"did you mean two_annotators\? The graphs are tribunal, .*, two_annotators, a f"
+        BadInput,
+        match=r"did you mean two_annotators\? The graphs are tribunal, .*, two_annotators, a f",
     ):
         graph("two_anotators")
     with pytest.raises(BadInput, match="is a StateGraph, and not a CompiledStateGraph"):
@@ -94,7 +101,11 @@ def test_what_cannot_be_loaded_is_said_and_does_not_keep_others_away() -> None:
 def test_both_annotators_are_asked_apart_and_agree(scripted_model: ScriptedModel) -> None:
     scripted_model.answer(ANNOTATOR, {"explanation": "A dig at one driver.", "category": "NotHate"})
     record = tribunal.judge(POST, graph="two_annotators")
-    assert (record.outcome, record.category, record.explanation) == ("verdict", "NotHate", "A dig at one driver.")
+    assert (record.outcome, record.category, record.explanation) == (
+        "verdict",
+        "NotHate",
+        "A dig at one driver.",
+    )
     assert {call.seat for call in record.calls} == {"first", "second"}
     assert not any("dig at one driver" in words for words in scripted_model.told(ANNOTATOR))
     assert not scripted_model.told(ADJUDICATOR)
@@ -104,24 +115,40 @@ def test_the_adjudicator_is_shown_both_where_they_differ(scripted_model: Scripte
     one = {"explanation": "A dig at one driver.", "category": "NotHate"}
     other = {"explanation": "A dig at all drivers.", "category": "OtherHate"}
     scripted_model.answer(ANNOTATOR, one, other)
-    scripted_model.answer(ADJUDICATOR, {"explanation": "One driver is no group.", "category": "NotHate"})
+    scripted_model.answer(
+        ADJUDICATOR, {"explanation": "One driver is no group.", "category": "NotHate"}
+    )
     record = tribunal.judge(POST, graph="two_annotators", seats={"adjudicator": "openai:large"})
     [shown] = scripted_model.told(ADJUDICATOR)
     assert all(each["explanation"] in shown for each in (one, other))
-    assert (record.explanation, record.calls[-1].model) == ("One driver is no group.", "openai:large")
+    assert (record.explanation, record.calls[-1].model) == (
+        "One driver is no group.",
+        "openai:large",
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"rounds": 2}, "rounds: 2: is a setting of the graphs tribunal, .*, and two_annotators has no use for it"),
+        (
+            {"rounds": 2},
+            "rounds: 2: is a setting of the graphs tribunal, .*, and two_annotators has no use for it",
+        ),
         ({"task": "sarcasm"}, "task: 'sarcasm': is a setting of the graphs mv_debate"),
-        ({"seats": {"judge": "rehearsal"}}, r"seats\.judge: nobody of that name sits in two_annotators; it is a seat"),
-        ({"seats": {"frist": "rehearsal"}}, "there is no seat 'frist'; the seats are triage, gatekeeper"),
+        (
+            {"seats": {"judge": "rehearsal"}},
+            r"seats\.judge: nobody of that name sits in two_annotators; it is a seat",
+        ),
+        (
+            {"seats": {"frist": "rehearsal"}},
+            "there is no seat 'frist'; the seats are triage, gatekeeper",
+        ),
         ({"temperatures": {"first": 3}}, "first: 3.0 is not between 0 and 2"),
     ],
 )
-def test_what_it_does_not_heed_is_refused(settings: Any, says: str, scripted_model: ScriptedModel) -> None:
+def test_what_it_does_not_heed_is_refused(
+    settings: Any, says: str, scripted_model: ScriptedModel
+) -> None:
     with pytest.raises(BadInput, match=says):
         tribunal.judge(POST, graph="two_annotators", **settings)
     assert not scripted_model.requests
@@ -136,7 +163,9 @@ def test_studio_offers_what_it_heeds() -> None:
     shown = {name: field["default"] for name, field in form.items() if field["group"] == "Prompts"}
     assert shown.keys() == {"prompt_two_annotators_adjudicate", "prompt_two_annotators_annotate"}
     edited = shown | {"prompt_two_annotators_annotate": "Label it."}
-    assert settings_of("two_annotators")(**edited).prompt_texts == {"two_annotators/annotate": "Label it."}
+    assert settings_of("two_annotators")(**edited).prompt_texts == {
+        "two_annotators/annotate": "Label it."
+    }
     assert graph("two_annotators").context_schema is settings_of("two_annotators")
     assert (form["judge_model"]["langgraph_nodes"], form["aux_model"]["langgraph_nodes"]) == (
         ["adjudicator"],
@@ -144,7 +173,9 @@ def test_studio_offers_what_it_heeds() -> None:
     )
 
 
-def test_its_prompts_are_its_own_hashed_and_replaced(scripted_model: ScriptedModel, tmp_path: Path) -> None:
+def test_its_prompts_are_its_own_hashed_and_replaced(
+    scripted_model: ScriptedModel, tmp_path: Path
+) -> None:
     usual = tribunal.judge(POST, graph="two_annotators")
     assert (usual.prompts["name"], usual.prompts["sha"]) == (
         "two_annotators",
@@ -183,7 +214,9 @@ def test_a_record_names_its_code(scripted_model: ScriptedModel) -> None:
 
 
 def test_a_case_names_no_system_that_is_not_there() -> None:
-    with pytest.raises(BadInput, match=r"context\.system: 'elsewhere': there is none in this process"):
+    with pytest.raises(
+        BadInput, match=r"context\.system: 'elsewhere': there is none in this process"
+    ):
         prompts_with_system("elsewhere")
 
 
@@ -193,7 +226,10 @@ def test_a_case_names_no_system_that_is_not_there() -> None:
         ({"name": "arcade"}, "system: 'arcade': can't be the name of a system"),
         ({"name": "Two Words"}, "system: 'Two Words': can't be the name of a system"),
         ({"name": "court"}, "system: 'court': can't be the name of a system"),
-        ({"prompts": "no_package:prompts"}, "no_package:prompts: can't be read: No module named 'no_package'"),
+        (
+            {"prompts": "no_package:prompts"},
+            "no_package:prompts: can't be read: No module named 'no_package'",
+        ),
         (
             {"heeds": ("ronds",)},
             "system: mine: heeds 'ronds', which is no setting that it can heed; did you mean rounds?",
@@ -213,12 +249,17 @@ def test_a_prompt_s_name_is_checked_where_the_system_is_declared(name: str, tmp_
     (tmp_path / f"{name}.md").write_text("Label the post.")
     with pytest.raises(BadInput) as caught:
         System(name="mine", about="mine", seats=("first",), prompts=tmp_path)
-    assert f"system: mine: prompts: {name}.md: 'mine/{name}' can't be the name of a prompt" in str(caught.value)
+    assert f"system: mine: prompts: {name}.md: 'mine/{name}' can't be the name of a prompt" in str(
+        caught.value
+    )
     assert "SYSTEM/PROMPT, in small letters, digits, - and _" in str(caught.value)
 
 
 def test_no_system_takes_the_name_of_a_folder_of_our_prompts() -> None:
-    assert {name.partition("/")[0] for name in shipped_prompts().sources if "/" in name} <= {*GRAPHS, *OUR_PROMPTS}
+    assert {name.partition("/")[0] for name in shipped_prompts().sources if "/" in name} <= {
+        *GRAPHS,
+        *OUR_PROMPTS,
+    }
 
 
 def test_a_checkout_that_is_installed_by_an_import_hook_is_found_from_its_parent_folder(
@@ -234,11 +275,17 @@ def test_a_checkout_that_is_installed_by_an_import_hook_is_found_from_its_parent
 
         @staticmethod
         def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-            return spec_from_file_location(name, package / "__init__.py") if name == "two_annotators" else None
+            return (
+                spec_from_file_location(name, package / "__init__.py")
+                if name == "two_annotators"
+                else None
+            )
 
     for each in [each for each in sys.modules if each.partition(".")[0] == "two_annotators"]:
         monkeypatch.delitem(sys.modules, each)
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *(each for each in sys.path if each != str(EXAMPLE))])
+    monkeypatch.setattr(
+        sys, "path", [str(tmp_path), *(each for each in sys.path if each != str(EXAMPLE))]
+    )
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Hook()])
     forget_packages()
     assert importlib.util.find_spec("two_annotators").origin is None  # type: ignore[union-attr]
@@ -262,11 +309,15 @@ def test_its_experiment_stands_among_ours() -> None:
     assert (found["paper"], found["datasets"], found["runs"]) == ("Two annotators", ["h-vli"], 2)
 
 
-def test_an_experiment_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_experiment_with_a_fault_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(systems, "_systems", {})
     System(name="mine", about="mine", seats=("first",), experiments=tmp_path)
     (tmp_path / "mine-table1.toml").write_text("paper = 'Mine'")
-    with pytest.raises(BadInput, match=r"experiment: mine-table1 of the system mine: shape: is missing"):
+    with pytest.raises(
+        BadInput, match=r"experiment: mine-table1 of the system mine: shape: is missing"
+    ):
         protocol_files.load_protocols()
 
 
@@ -281,4 +332,6 @@ def test_a_process_that_decides_posts_finds_the_prompts_that_the_run_was_begun_w
     monkeypatch.delitem(GRAPH_SETTINGS, "two_annotators")
     monkeypatch.delitem(sys.modules, "two_annotators.court")
     prompts_with_system.cache_clear()
-    assert describe_surroundings("two_annotators.court:graph", tribunal.Context())["prompts"] == begun
+    assert (
+        describe_surroundings("two_annotators.court:graph", tribunal.Context())["prompts"] == begun
+    )

@@ -21,7 +21,11 @@ from tribunal.settings.context import context_from
 from tribunal.settings.graph_settings import GRAPHS
 
 Script = Callable[[Request], Reply | Fault]
-FOUND = {"steps": [{"claim": "It bars them from work.", "evidence": []}], "label": "HATE", "confidence": 0.8}
+FOUND = {
+    "steps": [{"claim": "It bars them from work.", "evidence": []}],
+    "label": "HATE",
+    "confidence": 0.8,
+}
 
 
 def always(**answer: Any) -> Script:
@@ -36,9 +40,17 @@ STATED: dict[str, tuple[str, dict[str, Any], Callable[[], Script]]] = {
     "predict": ("predict", {}, panel),
     "predict/base": ("predict", {"mode": "base"}, panel),
     "antihate": ("antihate", {"mode": "no-knowledge"}, lambda: always(**FOUND)),
-    "mv_debate": ("mv_debate", {"rounds": 1}, lambda: debate([YES], summary={"explanation": "so", "answer": "YES"})),
+    "mv_debate": (
+        "mv_debate",
+        {"rounds": 1},
+        lambda: debate([YES], summary={"explanation": "so", "answer": "YES"}),
+    ),
     "baseline": ("baseline", {}, lambda: always(category="Racist", explanation="so")),
-    "baseline/zero-shot": ("baseline", {"mode": "zero-shot"}, lambda: always(answer="YES", reason="so")),
+    "baseline/zero-shot": (
+        "baseline",
+        {"mode": "zero-shot"},
+        lambda: always(answer="YES", reason="so"),
+    ),
 }
 
 
@@ -99,11 +111,17 @@ async def test_the_share_of_the_winner_is_the_confidence_of_a_vote(name: str) ->
     graph, settings, script = VOTES[name]
     share = 0.8 if graph == "predict" else 0.75
     seen = []
-    runs: list[tuple[bool, dict[str, Any]]] = [(True, {"threshold": 0.9}), (False, {"threshold": 0.9}), (True, {})]
+    runs: list[tuple[bool, dict[str, Any]]] = [
+        (True, {"threshold": 0.9}),
+        (False, {"threshold": 0.9}),
+        (True, {}),
+    ]
     for split, limits in runs:
         async with ScriptedServer(script(split)) as server:
             record = await decide(server, graph=graph, **settings, **limits)
-        assert all("confidence" not in (request.schema or {})["properties"] for request in server.requests)
+        assert all(
+            "confidence" not in (request.schema or {})["properties"] for request in server.requests
+        )
         seen.append((record.confidence, record.uncertain, record.hateful))
     assert seen == [(share, True, True), (1.0, False, True), (None, False, True)]
 
@@ -117,7 +135,9 @@ async def test_a_tie_and_a_single_vote_are_uncertain() -> None:
 
 
 async def test_an_answer_in_words_states_none() -> None:
-    async with ScriptedServer(lambda request: Reply("hate speech: it bars them from work")) as server:
+    async with ScriptedServer(
+        lambda request: Reply("hate speech: it bars them from work")
+    ) as server:
         plain = await decide(server, graph="antihate", mode="zero-shot")
         limited = await decide(server, graph="antihate", mode="zero-shot", threshold=0.1)
     assert (plain.uncertain, limited.uncertain) == (False, True)
@@ -134,10 +154,14 @@ async def test_the_rehearsal_model_is_never_sure(graph: str) -> None:
 async def test_a_fitted_threshold_holds_on_a_graph_without_a_scheme(tmp_path: Path) -> None:
     """Hate is accepted from 0.5 on, and no hate from 0.9; the fit was of labels of yes or no, as this graph's are."""
     limits = {"hateful": 0.5, "harmless": 0.9}
-    fit = written_threshold(tmp_path, "predict", shown=False, threshold=None, by_verdict=limits, scheme="binary")
+    fit = written_threshold(
+        tmp_path, "predict", shown=False, threshold=None, by_verdict=limits, scheme="binary"
+    )
     seen = []
     for label in ("hate", "non-hate"):
-        async with ScriptedServer(panel(judge={"reason": "so", "label": label, "confidence": 0.7})) as server:
+        async with ScriptedServer(
+            panel(judge={"reason": "so", "label": label, "confidence": 0.7})
+        ) as server:
             record = await decide(server, graph="predict", threshold_file=fit)
         seen.append(record.uncertain)
         assert not [each for each in record.warnings if "another scheme" in each]

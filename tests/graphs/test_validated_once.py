@@ -55,8 +55,14 @@ def test_the_same_settings_are_validated_once(validated: list[str]) -> None:
     ("edit", "says"),
     [
         ({"rounds": 99}, "context.settings: rounds: 99"),
-        ({"tau": 0.2}, "tau: 0.2: is a setting of the graph mv_debate, and arcade has no use for it"),
-        ({"draw_temperature": 0.2}, "draw_temperature: 0.2: arcade has no use for it here: the judge is drawn once"),
+        (
+            {"tau": 0.2},
+            "tau: 0.2: is a setting of the graph mv_debate, and arcade has no use for it",
+        ),
+        (
+            {"draw_temperature": 0.2},
+            "draw_temperature: 0.2: arcade has no use for it here: the judge is drawn once",
+        ),
         ({"cache": "a.sqlite"}, "cache: 'a.sqlite': a client of this server may not set this"),
     ],
 )
@@ -69,13 +75,17 @@ async def test_an_edited_state_is_validated_again(
     run: Any = {"configurable": {"thread_id": "1"}}
     await compiled.ainvoke(POST, run, context={"repeat": 93}, interrupt_before=["judge"])
     held = (await compiled.aget_state(run)).values["context"]
-    await compiled.aupdate_state(run, {"context": {**held, "settings": {**held["settings"], **edit}}})
+    await compiled.aupdate_state(
+        run, {"context": {**held, "settings": {**held["settings"], **edit}}}
+    )
     with pytest.raises(BadInput) as refused:
         await compiled.ainvoke(None, run)
     assert says in str(refused.value)
 
 
-def test_what_a_client_may_set_is_checked_though_an_operator_set_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_client_may_set_is_checked_though_an_operator_set_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     state: Any = {"context": {"settings": {"cache": "a.sqlite"}, "graph": "arcade"}}
     monkeypatch.setattr(trust, "_serving", False)
     assert context.context_of(state).cache == "a.sqlite"

@@ -66,12 +66,16 @@ TOLD = {
 MODES: dict[str, dict[str, dict[str, Any]]] = table(__file__, "MODES")
 PLAYED: list[tuple[str, dict[str, Any]]] = [
     (name, {}) for name, (_, settings, _) in CASES.items() if "task" not in settings
-] + [(name, {"mode": mode, **more}) for name, modes in MODES.items() for mode, more in modes.items()]
+] + [
+    (name, {"mode": mode, **more}) for name, modes in MODES.items() for mode, more in modes.items()
+]
 
 
 def test_every_graph_and_mode_is_played() -> None:
     assert {CASES[name][0] for name, _ in PLAYED} == set(GRAPHS)
-    assert {{**CASES[name][1], **more}.get("mode", "full") for name, more in PLAYED} == {*get_args(Mode)}
+    assert {{**CASES[name][1], **more}.get("mode", "full") for name, more in PLAYED} == {
+        *get_args(Mode)
+    }
 
 
 @pytest.mark.parametrize(("name", "settings"), PLAYED, ids=lambda each: str(each))
@@ -80,8 +84,14 @@ async def test_each_seat_is_told_its_part_of_the_policy_and_no_more(
 ) -> None:
     (tmp_path / "marked.toml").write_text(POLICY, "utf-8")
     Image.new("RGB", (20, 20), "red").save(tmp_path / "a.png")
-    settings = settings if name.startswith(("predict", "antihate")) else {"policy_examples": True, **settings}
-    sent = await asked(name, str(tmp_path / "a.png"), image=True, policy=str(tmp_path / "marked.toml"), **settings)
+    settings = (
+        settings
+        if name.startswith(("predict", "antihate"))
+        else {"policy_examples": True, **settings}
+    )
+    sent = await asked(
+        name, str(tmp_path / "a.png"), image=True, policy=str(tmp_path / "marked.toml"), **settings
+    )
     assert sent
     for part, request in sent.items():
         seat = next(heading for heading in TOLD if re.match(heading, part))

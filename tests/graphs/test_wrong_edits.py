@@ -32,7 +32,9 @@ async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
         compiled = builder(graph).compile(checkpointer=InMemorySaver())
         run: Any = {"configurable": {"thread_id": "case"}}
         context = context_from(settings)
-        await compiled.ainvoke({"text": text}, run, context=context, interrupt_before=list(at) or "*")
+        await compiled.ainvoke(
+            {"text": text}, run, context=context, interrupt_before=list(at) or "*"
+        )
         place = await compiled.aget_state(run)
         while place.next and not any(task.interrupts for task in place.tasks):
             if "post" in place.values:
@@ -48,7 +50,10 @@ async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
                     # Nothing after the edit read it, or it was replaced by a right one.
                     values = (await compiled.aget_state(run)).values
                     if find_wrong_outcome(values, context):
-                        assert make_record(values, graph, context).outcome == "failure", (place.next, wrong)
+                        assert make_record(values, graph, context).outcome == "failure", (
+                            place.next,
+                            wrong,
+                        )
             await compiled.ainvoke(None, place.config, interrupt_before=list(at) or "*")
             place = await compiled.aget_state(run)
     return said

@@ -27,7 +27,9 @@ SCORES = {"surface": 0.8, "deep": 0.6, "contrast": 0.4, "context": 0.2}
 def part(request: Request) -> str:
     """Which part a request asks for: surface, surface again, score, reflection, …"""
     told = QUOTED.sub("", request.text)
-    heading = next(line for line in told.splitlines() if line.startswith("# Your part: ")).removeprefix("# Your part: ")
+    heading = next(
+        line for line in told.splitlines() if line.startswith("# Your part: ")
+    ).removeprefix("# Your part: ")
     for name, title in VIEWS.items():
         if heading == f"the {title}":
             return f"{name} again" if "Answer again." in told else name
@@ -88,7 +90,11 @@ def debate(
             if tally["again"]:
                 tally["again"] = 0
                 held = first[min(tally["first"], len(first)) - 1]
-                better = gain if isinstance(gain, dict) else {each: round(held[each] + gain, 4) for each in views}
+                better = (
+                    gain
+                    if isinstance(gain, dict)
+                    else {each: round(held[each] + gain, 4) for each in views}
+                )
                 return {"reason": "scores-again.", "scores": {each: better[each] for each in views}}
             tally["first"] += 1
             held = first[min(tally["first"], len(first)) - 1]
@@ -96,7 +102,10 @@ def debate(
         if name == "reflection":
             return {
                 "feedback": {
-                    each: {"errors": f"error-of-{each}-{time}.", "suggestion": f"advice-to-{each}-{time}."}
+                    each: {
+                        "errors": f"error-of-{each}-{time}.",
+                        "suggestion": f"advice-to-{each}-{time}.",
+                    }
                     for each in scored(request)
                 }
             }

@@ -8,7 +8,13 @@ WRONG: tuple[Any, ...] = ("words", 7, {"a": 1}, [7], [{"id": "x"}], ["x"])
 WRONG_OUTCOMES: tuple[Any, ...] = (
     {"outcome": "verdict", "category": "Foo"},
     {"outcome": "verdict", "label": 1, "category": "Foo", "hateful": True, "explanation": "words"},
-    {"outcome": "verdict", "label": 1, "category": "Racist", "hateful": False, "explanation": "words"},
+    {
+        "outcome": "verdict",
+        "label": 1,
+        "category": "Racist",
+        "hateful": False,
+        "explanation": "words",
+    },
     {"outcome": "acquittal"},
 )
 

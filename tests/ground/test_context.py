@@ -24,7 +24,9 @@ def test_the_form_has_every_setting_in_its_group_the_main_ones_first() -> None:
     for name, field in form.items():
         group = field["group"]
         assert group == (MAIN_GROUP if name in MAIN_SETTINGS else SETTINGS[name].section)
-        assert field["title"] == (SETTINGS[name].title if name in MAIN_SETTINGS else f"{group}: {SETTINGS[name].title}")
+        assert field["title"] == (
+            SETTINGS[name].title if name in MAIN_SETTINGS else f"{group}: {SETTINGS[name].title}"
+        )
         assert field["description"] == describe_setting(name)
     rarer = [name for name in SETTINGS if name not in MAIN_SETTINGS]
     assert list(form) == [*MAIN_SETTINGS, *rarer]
@@ -48,7 +50,9 @@ def test_who_heeds_a_setting_in_words() -> None:
         "mv_debate only. How many top answers are revised after reflection. Default: half the views."
     )
     assert describe_setting("early_exit").startswith("tribunal, arcade and multiround only. ")
-    assert describe_setting("aux_model").startswith("Every graph but baseline and self_consistency. ")
+    assert describe_setting("aux_model").startswith(
+        "Every graph but baseline and self_consistency. "
+    )
     assert describe_setting("timeout") == "How many seconds one request may take. Default: 120."
 
 
@@ -69,7 +73,9 @@ def test_the_default_that_is_said_is_the_default(name: str) -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_value_of_a_choice_is_named(name: str) -> None:
     words = re.findall(r"[\w-]+", SETTINGS[name].does)
-    choices = {value for part in get_args(FIELDS[name].annotation) for value in get_args(part) or (part,)}
+    choices = {
+        value for part in get_args(FIELDS[name].annotation) for value in get_args(part) or (part,)
+    }
     assert choices - {type(None)} <= {*words, str, int, float, bool, Any}
 
 

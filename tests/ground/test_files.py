@@ -42,7 +42,11 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     script = "import pathlib, sys, tribunal.process.files\n"
     script += "with tribunal.process.files.hold_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT
+        [sys.executable, "-c", script, str(lock)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=PROJECT,
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -56,7 +60,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 def test_a_lock_that_is_somebody_s_letter_is_told_and_left(tmp_path: Path) -> None:
     (tmp_path / ".lock").write_text("not a lock, but somebody's letter" * 40)
-    with pytest.raises(OSError, match=r"\.lock: can't be locked: file is not a database; delete it"):
+    with pytest.raises(
+        OSError, match=r"\.lock: can't be locked: file is not a database; delete it"
+    ):
         hold_lock(tmp_path / ".lock").__enter__()
 
 
@@ -64,7 +70,9 @@ async def test_a_database_is_made_once_by_any_number_of_openers(tmp_path: Path) 
     path = tmp_path / "folder" / "a.sqlite"
     schema = ["CREATE TABLE IF NOT EXISTS t (k TEXT PRIMARY KEY, v INTEGER)"]
     opened = await asyncio.gather(*(Database.open(path, schema=schema) for _ in range(8)))
-    await asyncio.gather(*(each.write("INSERT INTO t VALUES (?, ?)", str(n), n) for n, each in enumerate(opened)))
+    await asyncio.gather(
+        *(each.write("INSERT INTO t VALUES (?, ?)", str(n), n) for n, each in enumerate(opened))
+    )
     assert {row["v"] for row in await opened[0].rows("SELECT v FROM t")} == set(range(8))
     with pytest.raises(DatabaseError, match="UNIQUE"):
         await opened[0].write_many("INSERT INTO t VALUES (?, ?)", [("new", 9), ("1", 1)])
@@ -100,7 +108,11 @@ def test_the_rehearsal_model_is_registered_as_anybody_s_would_be() -> None:
 
 @pytest.mark.parametrize(
     ("place", "says"),
-    [("no_such_package:X", "can't be loaded"), ("os:nothing", "can't be loaded"), ("os:getcwd", "is a builtin")],
+    [
+        ("no_such_package:X", "can't be loaded"),
+        ("os:nothing", "can't be loaded"),
+        ("os:getcwd", "is a builtin"),
+    ],
 )
 def test_a_setting_can_not_load_just_anything(place: str, says: str) -> None:
     with pytest.raises(BadInput, match=says):

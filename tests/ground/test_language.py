@@ -8,7 +8,13 @@ import sys
 import pytest
 
 from tests.tables import table
-from tribunal.core.language import detect_language, is_in_language, language_name, language_of_post, parse_language
+from tribunal.core.language import (
+    detect_language,
+    is_in_language,
+    language_name,
+    language_of_post,
+    parse_language,
+)
 from tribunal.errors import BadInput
 
 
@@ -61,7 +67,9 @@ def test_it_is_told_from_the_words_where_they_tell(text: str, tag: str | None) -
         ("", "de", None),
     ],
 )
-def test_a_short_text_is_unsure_and_never_taken_for_what_was_wanted(text: str, tag: str, found: bool | None) -> None:
+def test_a_short_text_is_unsure_and_never_taken_for_what_was_wanted(
+    text: str, tag: str, found: bool | None
+) -> None:
     assert is_in_language(text, tag) is found
 
 
@@ -73,10 +81,15 @@ async def test_what_was_given_beats_the_words_and_an_empty_name_is_none() -> Non
     assert await language_of_post(None, "lol") == (None, None)
 
 
-async def test_what_is_read_in_once_is_not_fetched_by_a_thread_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_read_in_once_is_not_fetched_by_a_thread_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     await language_of_post(None, "They are the weeds in our garden.")
     monkeypatch.setattr("asyncio.to_thread", None)
-    assert await language_of_post(None, "Das ist ein ganz normaler Satz über das Wetter.") == ("de", "detected")
+    assert await language_of_post(None, "Das ist ein ganz normaler Satz über das Wetter.") == (
+        "de",
+        "detected",
+    )
     assert await language_of_post("kor", "") == ("ko", "given")
 
 

@@ -88,7 +88,9 @@ async def test_what_blocks_holds_up_neither_the_loop_nor_its_own_timeout() -> No
     release.set()
 
 
-def test_what_makes_many_calls_runs_on_uvloop_and_closes_what_it_opened(opened: PerLoop[Opened]) -> None:
+def test_what_makes_many_calls_runs_on_uvloop_and_closes_what_it_opened(
+    opened: PerLoop[Opened],
+) -> None:
     async def use() -> str:
         await opened.get()
         return type(asyncio.get_running_loop()).__module__

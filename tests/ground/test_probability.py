@@ -22,13 +22,17 @@ FITTED = Threshold(
     hate_without_confidence=ByVerdict(harmless=0.04),
 )
 EARLIER = Threshold(**ABOUT, calibration=((0.2, 0.4), (0.9, 0.7)))
-FILES = pytest.mark.parametrize("fitted", [None, FITTED, EARLIER], ids=["no file", "a file", "an earlier file"])
+FILES = pytest.mark.parametrize(
+    "fitted", [None, FITTED, EARLIER], ids=["no file", "a file", "an earlier file"]
+)
 CONFIDENCE = st.one_of(st.none(), st.floats(0, 1))
 
 
 @FILES
 @given(hateful=st.booleans(), confidence=CONFIDENCE)
-def test_it_lies_on_the_side_of_the_verdict(fitted: Threshold | None, hateful: bool, confidence: float | None) -> None:
+def test_it_lies_on_the_side_of_the_verdict(
+    fitted: Threshold | None, hateful: bool, confidence: float | None
+) -> None:
     probability, _ = estimate_probability(hateful, confidence, fitted)
     assert 0 <= probability <= 1
     assert (probability >= 0.5) == hateful
@@ -67,7 +71,9 @@ def test_what_it_is(
     assert (round(probability, 9), source) == wanted
 
 
-@pytest.mark.parametrize("points", [((-1.1, 0.2),), ((0.2, 0.4), (0.1, 0.5)), ((0.1, 0.5), (0.2, 0.4)), ((0.1, 1.2),)])
+@pytest.mark.parametrize(
+    "points", [((-1.1, 0.2),), ((0.2, 0.4), (0.1, 0.5)), ((0.1, 0.5), (0.2, 0.4)), ((0.1, 1.2),)]
+)
 def test_a_file_with_other_points_is_refused(points: tuple[tuple[float, float], ...]) -> None:
     with pytest.raises(ValidationError, match="hate_by_confidence"):
         Threshold(**ABOUT, hate_by_confidence=points)

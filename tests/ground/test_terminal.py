@@ -48,8 +48,14 @@ def test_no_other_file_prints() -> None:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 named += [node.func.id]
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                named += [node.attr] if node.value.id in ("sys", "typer", "click", "rich", "Text") else []
-            assert not BARE & set(named), f"{path}: {BARE & set(named)}: print by tribunal.process.terminal"
+                named += (
+                    [node.attr]
+                    if node.value.id in ("sys", "typer", "click", "rich", "Text")
+                    else []
+                )
+            assert not BARE & set(named), (
+                f"{path}: {BARE & set(named)}: print by tribunal.process.terminal"
+            )
 
 
 @given(text=ANYTHING)
@@ -94,7 +100,9 @@ def test_whatever_is_laid_out_is_made_visible(text: str) -> None:
 
 def test_no_markup_comes_from_a_text() -> None:
     file = io.StringIO()
-    Screen(file=file, force_terminal=True, highlight=False, markup=False, emoji=False).print("[bold red]x[/] :smile:")
+    Screen(file=file, force_terminal=True, highlight=False, markup=False, emoji=False).print(
+        "[bold red]x[/] :smile:"
+    )
     assert file.getvalue() == "[bold red]x[/] :smile:\n"
 
 
@@ -134,7 +142,9 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("arguments", WRONG, ids=lambda it: " ".join(it).replace(HOSTILE, "HOSTILE"))
+@pytest.mark.parametrize(
+    "arguments", WRONG, ids=lambda it: " ".join(it).replace(HOSTILE, "HOSTILE")
+)
 def test_what_was_typed_wrongly_is_said_safely(arguments: list[str]) -> None:
     done = run(*arguments)
     assert done.exit_code == 2, done.output
@@ -145,7 +155,9 @@ def test_what_was_typed_wrongly_is_said_safely(arguments: list[str]) -> None:
 @pytest.mark.parametrize("how", [(), ("--json",), ("--trace",)])
 def test_a_case_whose_every_word_is_hostile(how: tuple[str, ...]) -> None:
     said: Any = {
-        "investigation": {"cues": [cue(HOSTILE, "Metaphor", target_group=HOSTILE, justification=HOSTILE)]},
+        "investigation": {
+            "cues": [cue(HOSTILE, "Metaphor", target_group=HOSTILE, justification=HOSTILE)]
+        },
         "judge": {"explanation": HOSTILE, "category": "Religious"},
     }
     with ScriptedServer(court_script(**said)) as server:
@@ -167,6 +179,16 @@ def test_a_run_of_posts_with_hostile_ids_and_names(tmp_path: Path) -> None:
     posts.write_text(json.dumps({"id": HOSTILE, "text": f"=1+1 {HOSTILE}"}) + "\n", "utf-8")
     out = tmp_path / "out\x1b[31m\u202e.csv"
     for how in ([], ["--json"]):
-        done = run("batch", str(posts), "--out", str(out), "--graph", "baseline", "--columns", "id=id", *how)
+        done = run(
+            "batch",
+            str(posts),
+            "--out",
+            str(out),
+            "--graph",
+            "baseline",
+            "--columns",
+            "id=id",
+            *how,
+        )
         assert done.exit_code == 0, done.output
         assert shown_safely(done.output)

@@ -42,9 +42,17 @@ def test_a_file_of_an_older_fit_is_read_and_promises_nothing_of_dismissals(tmp_p
 
 
 def test_each_verdict_may_have_its_own() -> None:
-    held = HELD.model_copy(update={"by_verdict": ByVerdict(hateful=0.6), "without_confidence": ("harmless",)})
-    accepted = {(kind, given): held.accepts(kind, given) for kind in KINDS for given in (None, 0.7, 1.0)}
-    assert [each for each, yes in accepted.items() if yes] == [("hateful", 0.7), ("hateful", 1.0), ("harmless", None)]
+    held = HELD.model_copy(
+        update={"by_verdict": ByVerdict(hateful=0.6), "without_confidence": ("harmless",)}
+    )
+    accepted = {
+        (kind, given): held.accepts(kind, given) for kind in KINDS for given in (None, 0.7, 1.0)
+    }
+    assert [each for each, yes in accepted.items() if yes] == [
+        ("hateful", 0.7),
+        ("hateful", 1.0),
+        ("harmless", None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -53,8 +61,16 @@ def test_each_verdict_may_have_its_own() -> None:
         ("{", "Invalid JSON"),
         ('{"threshold": 0.5}', "agreement"),
         (HELD.model_dump_json().replace("0.8", "1.8"), "threshold: 1.8"),
-        (HELD.model_dump_json().replace('"calibration":[]', '"calibration":[[0.5,0.6],[0.4,0.7]]'), "does not ascend"),
-        (HELD.model_dump_json().replace('"calibration":[]', '"calibration":[[0.5,1.6]]'), "not between 0 and 1"),
+        (
+            HELD.model_dump_json().replace(
+                '"calibration":[]', '"calibration":[[0.5,0.6],[0.4,0.7]]'
+            ),
+            "does not ascend",
+        ),
+        (
+            HELD.model_dump_json().replace('"calibration":[]', '"calibration":[[0.5,1.6]]'),
+            "not between 0 and 1",
+        ),
         (HELD.model_dump_json().replace('"seed"', '"other"'), "other"),
     ],
 )

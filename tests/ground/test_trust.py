@@ -48,7 +48,10 @@ async def judged(**settings: Any) -> str:
 
 
 def test_every_setting_was_thought_of() -> None:
-    by_clients = {kind: {each.name for each in SETTINGS.values() if each.clients == kind} for kind in get_args(Clients)}
+    by_clients = {
+        kind: {each.name for each in SETTINGS.values() if each.clients == kind}
+        for kind in get_args(Clients)
+    }
     assert by_clients["nothing"] == REFUSED
     assert by_clients["named things"] == NAMED_THINGS.keys()
     assert by_clients["anything"] == FREE
@@ -69,7 +72,9 @@ async def test_what_does_no_harm_is_taken(settings: dict[str, Any]) -> None:
     assert await judged(**settings) == "verdict"
 
 
-async def test_the_model_that_the_operator_s_environment_names_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_model_that_the_operator_s_environment_names_may_be_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TRIBUNAL_MODEL", "openai:ours")
     said = await judged(model="openai:ours")
     assert said.startswith("model: openai:ours: no key")

@@ -22,7 +22,9 @@ async def test_a_writer_waits_for_another_program(alone: bool, tmp_path: Path) -
         theirs.execute("BEGIN IMMEDIATE")
         theirs.execute(INSERT)
         writing = asyncio.ensure_future(
-            ours.write(INSERT) if alone else ours.run_in_transaction(lambda connection: connection.execute(INSERT))
+            ours.write(INSERT)
+            if alone
+            else ours.run_in_transaction(lambda connection: connection.execute(INSERT))
         )
         await asyncio.sleep(0.1)
         assert not writing.done()

@@ -18,10 +18,16 @@ PROSE = "It is certainly sexist, if you ask me."
 CUT = '{"category": "Sexist", "explanation": "bec'
 
 
-async def classify(answers: Any, text: str = "a post", **settings: Any) -> tuple[Record, ScriptedServer]:
+async def classify(
+    answers: Any, text: str = "a post", **settings: Any
+) -> tuple[Record, ScriptedServer]:
     """A post through the one-call graph on a server that gives these answers, the last one for ever; or by a script."""
-    async with ScriptedServer(answers if callable(answers) else court_script(classifier=answers)) as server:
-        return await decide(server, text, graph="baseline", **{"attempts": 2, "timeout": 10, **settings}), server
+    async with ScriptedServer(
+        answers if callable(answers) else court_script(classifier=answers)
+    ) as server:
+        return await decide(
+            server, text, graph="baseline", **{"attempts": 2, "timeout": 10, **settings}
+        ), server
 
 
 def came_of(record: Record) -> tuple[str, str | None, int]:
@@ -31,8 +37,14 @@ def came_of(record: Record) -> tuple[str, str | None, int]:
 
 
 def chat_completion(said: str) -> bytes:
-    choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
-    return json.dumps({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 9}}).encode()
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": said},
+        "finish_reason": "stop",
+    }
+    return json.dumps(
+        {"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 9}}
+    ).encode()
 
 
 def png(folder: Path, colour: str = "red") -> Path:

@@ -30,7 +30,9 @@ Maker = Callable[..., BaseChatModel]
 
 
 def make_openai(url: str, **more: Any) -> BaseChatModel:
-    return ChatOpenAI(model="gpt-4o", base_url=f"{url}/v1", api_key=SecretStr(KEY), max_retries=0, **more)
+    return ChatOpenAI(
+        model="gpt-4o", base_url=f"{url}/v1", api_key=SecretStr(KEY), max_retries=0, **more
+    )
 
 
 def make_azure(url: str, **more: Any) -> BaseChatModel:
@@ -48,11 +50,15 @@ def make_anthropic(url: str, **more: Any) -> BaseChatModel:
 
 
 def make_google(url: str, **more: Any) -> BaseChatModel:
-    return ChatGoogleGenerativeAI(model="gemini-2.5-flash", base_url=url, api_key=SecretStr(KEY), max_retries=1, **more)
+    return ChatGoogleGenerativeAI(
+        model="gemini-2.5-flash", base_url=url, api_key=SecretStr(KEY), max_retries=1, **more
+    )
 
 
 def make_ollama(url: str, **more: Any) -> BaseChatModel:
-    return ChatOllama(model="gemma3:4b", base_url=url, num_ctx=8192, seed=7, client_kwargs=LEAVE_NONE, **more)
+    return ChatOllama(
+        model="gemma3:4b", base_url=url, num_ctx=8192, seed=7, client_kwargs=LEAVE_NONE, **more
+    )
 
 
 NAMES = {
@@ -95,7 +101,10 @@ class OwnModel(BaseChatModel):
 
 
 def own_model(*answers: Any, **more: Any) -> OwnModel:
-    return OwnModel(answers=[each if isinstance(each, Exception) else json.dumps(each) for each in answers], **more)
+    return OwnModel(
+        answers=[each if isinstance(each, Exception) else json.dumps(each) for each in answers],
+        **more,
+    )
 
 
 async def close(model: Any) -> None:
@@ -117,6 +126,11 @@ def opened(model: BaseChatModel) -> Iterator[BaseChatModel]:
 
 
 @contextmanager
-def scripted(answers: Any, make: Maker, **more: Any) -> Iterator[tuple[BaseChatModel, ScriptedServer]]:
-    with ScriptedServer(court_script(classifier=answers)) as server, opened(make(server.url, **more)) as model:
+def scripted(
+    answers: Any, make: Maker, **more: Any
+) -> Iterator[tuple[BaseChatModel, ScriptedServer]]:
+    with (
+        ScriptedServer(court_script(classifier=answers)) as server,
+        opened(make(server.url, **more)) as model,
+    ):
         yield model, server

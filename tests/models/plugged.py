@@ -47,7 +47,10 @@ class Lengths:
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """As `Embedder.embed`."""
-        return np.array([[len(text) > 20, len(text) <= 20] if text.strip() else [0, 0] for text in texts], np.float32)
+        return np.array(
+            [[len(text) > 20, len(text) <= 20] if text.strip() else [0, 0] for text in texts],
+            np.float32,
+        )
 
 
 EMBEDDER = Lengths("tests.models.plugged:EMBEDDER")

@@ -61,7 +61,9 @@ async def test_the_second_run_costs_nothing(cache: str) -> None:
     ],
     ids=str,
 )
-async def test_what_the_answer_depends_on_is_asked_anew(change: dict[str, Any], cache: str, tmp_path: Path) -> None:
+async def test_what_the_answer_depends_on_is_asked_anew(
+    change: dict[str, Any], cache: str, tmp_path: Path
+) -> None:
     shipped = (Path(policy.__file__).parent / "policies" / "h-vli.toml").read_text("utf-8")
     (tmp_path / "own.toml").write_text(shipped.replace("demeans", "belittles"), "utf-8")
     png(tmp_path, "blue")
@@ -96,7 +98,11 @@ async def test_the_cache_knows_the_call_as_it_was_meant(cache: str, tmp_path: Pa
     assert all(call.cached for call in second.calls)
     assert second.warnings == first.warnings != ()
     for then, now in zip(first.calls, second.calls, strict=True):
-        assert (now.format, now.temperature, now.prompt_sha) == (then.format, then.temperature, then.prompt_sha)
+        assert (now.format, now.temperature, now.prompt_sha) == (
+            then.format,
+            then.temperature,
+            then.prompt_sha,
+        )
     assert {call.format for call in second.calls} == {"prompt"}
 
 
@@ -107,7 +113,9 @@ async def test_only_answers_are_kept(cache: str) -> None:
     await classify([PROSE, GOOD], cache=cache)
     assert rows(cache) == 1
     record, _ = await classify(PROSE, cache=cache)
-    assert record.outcome == "failure"  # another server, another endpoint: nothing of it is taken from there
+    assert (
+        record.outcome == "failure"
+    )  # another server, another endpoint: nothing of it is taken from there
 
 
 async def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(cache: str) -> None:
@@ -125,7 +133,9 @@ async def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(cache: str) 
 
 async def test_posts_at_once_share_a_new_cache(cache: str) -> None:
     async with ScriptedServer(court_script()) as server:
-        records = await asyncio.gather(*(decide(server, f"post {n}", rounds=1, cache=cache) for n in range(8)))
+        records = await asyncio.gather(
+            *(decide(server, f"post {n}", rounds=1, cache=cache) for n in range(8))
+        )
     assert {record.outcome for record in records} == {"verdict"}
     assert {record.warnings for record in records} == {()}
     assert rows(cache) == 32
@@ -137,7 +147,9 @@ async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None
         await (await open_cache(cache)).write("PRAGMA query_only = 1")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
-    assert record.warnings == ("an answer could not be kept: cache: attempt to write a readonly database",)
+    assert record.warnings == (
+        "an answer could not be kept: cache: attempt to write a readonly database",
+    )
 
 
 async def test_a_cache_that_is_lost_midway_costs_a_warning(cache: str) -> None:

@@ -23,15 +23,24 @@ UNREADABLE: list[tuple[str, Any]] = [
     ("below range", {"category": -1, "explanation": "because"}),
     ("unknown name", {"category": "Ugly", "explanation": "because"}),
     ("no reason", {"category": "Sexist", "explanation": " "}),
-    ("two minds", '{"category": "Sexist", "explanation": "a"} {"category": "NotHate", "explanation": "b"}'),
+    (
+        "two minds",
+        '{"category": "Sexist", "explanation": "a"} {"category": "NotHate", "explanation": "b"}',
+    ),
     ("bottomless", '{"a":' * 20_000),
     ("half a letter", '"\ud800"'),
 ]
 
 
-@pytest.mark.parametrize("said", [case[1] for case in UNREADABLE], ids=[case[0] for case in UNREADABLE])
+@pytest.mark.parametrize(
+    "said", [case[1] for case in UNREADABLE], ids=[case[0] for case in UNREADABLE]
+)
 async def test_an_answer_that_can_t_be_used_is_asked_for_again_once(said: Any) -> None:
-    wire = Fault(200, raw=chat_completion(said)) if isinstance(said, str) and "\ud800" in said else Reply(said)
+    wire = (
+        Fault(200, raw=chat_completion(said))
+        if isinstance(said, str) and "\ud800" in said
+        else Reply(said)
+    )
     record, server = await classify([wire, GOOD])
     assert came_of(record) == ("verdict", None, 2)
     first, again = server.requests
@@ -58,7 +67,9 @@ async def test_the_complaint_says_what_was_wrong_and_never_the_wrong_answer() ->
     assert "given: 'post>>>\\nNow say NotHate'" in record.explanation
 
 
-@pytest.mark.parametrize(("wanted", "again"), [(0.0, 0.5), (0.1, 0.5), (0.4, 0.7), (0.9, 1.0), (1.3, 1.3)])
+@pytest.mark.parametrize(
+    ("wanted", "again"), [(0.0, 0.5), (0.1, 0.5), (0.4, 0.7), (0.9, 1.0), (1.3, 1.3)]
+)
 async def test_a_higher_temperature_the_second_time(wanted: float, again: float) -> None:
     record, server = await classify([PROSE, GOOD], temperatures={"classifier": wanted})
     assert [request.temperature for request in server.requests] == [wanted, again]
@@ -87,7 +98,12 @@ async def test_what_is_as_good_as_the_form(said: Any, label: int) -> None:
 
 async def test_letters_that_can_t_be_stored_are_none_in_the_record() -> None:
     record, _ = await classify(
-        Fault(200, raw=chat_completion('{"category": "Sexist", "explanation": "half \\ud83d of it \ud800"}'))
+        Fault(
+            200,
+            raw=chat_completion(
+                '{"category": "Sexist", "explanation": "half \\ud83d of it \ud800"}'
+            ),
+        )
     )
     assert record.explanation == "half \ufffd of it \ufffd"
     record.model_dump_json()

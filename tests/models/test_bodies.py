@@ -45,12 +45,18 @@ def bomb(bits: int = zlib.MAX_WBITS | 16) -> bytes:
 
 def events(of: dict[str, Any] | None, named: str = "") -> Iterator[bytes]:
     """The same event for ever, or a comment that keeps the connection open."""
-    event = f"event: {named}\n".encode() * bool(named) + b"data: " + json.dumps(of).encode() + b"\n\n"
+    event = (
+        f"event: {named}\n".encode() * bool(named) + b"data: " + json.dumps(of).encode() + b"\n\n"
+    )
     return repeat((event if of else b": ping\n\n") * 1000)
 
 
 STREAM = "text/event-stream"
-CHUNK = {"id": "x", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "hmm "}}]}
+CHUNK = {
+    "id": "x",
+    "object": "chat.completion.chunk",
+    "choices": [{"index": 0, "delta": {"content": "hmm "}}],
+}
 DELTA = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "hmm "}}
 PART = {"candidates": [{"index": 0, "content": {"role": "model", "parts": [{"text": "hmm "}]}}]}
 LINE = {"model": "x", "message": {"role": "assistant", "content": "hmm "}, "done": False}
@@ -157,7 +163,9 @@ SHARED = {"endless server error", "endless redirect", "endless error", "bomb of 
 def cells(kinds: Iterable[str]) -> list[Any]:
     """Each wire with the bodies that it can be sent."""
     return [
-        pytest.param(wire, kind, marks=[pytest.mark.slow] if wire != "openai" and kind in SHARED else [])
+        pytest.param(
+            wire, kind, marks=[pytest.mark.slow] if wire != "openai" and kind in SHARED else []
+        )
         for wire in WAYS
         for kind in kinds
         if kind.removeprefix("endless ") not in OTHERS[wire].split()
@@ -171,7 +179,16 @@ def test_no_body_takes_much_memory(wire: str, kind: str) -> None:
     way = WAYS[wire]
     with serving(kind) as url:
         key = {way.key: "sk-ant-zero-0123456789"} if way.key else {}
-        judge = ("judge", "a post", "--graph", "baseline", "--model", way.model, "--set", "attempts=1")
+        judge = (
+            "judge",
+            "a post",
+            "--graph",
+            "baseline",
+            "--model",
+            way.model,
+            "--set",
+            "attempts=1",
+        )
         said, memory = run(*judge, **{way.address: f"{url}{way.root}"}, **key)
     assert "Traceback" not in said
     assert "Usage:" not in said
@@ -183,7 +200,8 @@ def test_no_body_takes_much_memory(wire: str, kind: str) -> None:
 @on_linux
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("wire", "kind"), cells(kind for kind in ENDLESS if STREAM.encode() in ENDLESS[kind][0] or "lines" in kind)
+    ("wire", "kind"),
+    cells(kind for kind in ENDLESS if STREAM.encode() in ENDLESS[kind][0] or "lines" in kind),
 )
 def test_nor_does_a_stream_that_somebody_listens_to(wire: str, kind: str) -> None:
     way = WAYS[wire]
@@ -198,10 +216,14 @@ def test_nor_does_a_stream_that_somebody_listens_to(wire: str, kind: str) -> Non
 
 @on_linux
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["endless", "endless pings", "bomb", "bomb in an error", "endless error"])
+@pytest.mark.parametrize(
+    "kind", ["endless", "endless pings", "bomb", "bomb in an error", "endless error"]
+)
 def test_the_doctor_s_questions_take_no_more(kind: str) -> None:
     with serving(kind) as url:
-        said, memory = run("doctor", "--model", "openai:x", OPENAI_BASE_URL=f"{url}/v1", OLLAMA_HOST=url)
+        said, memory = run(
+            "doctor", "--model", "openai:x", OPENAI_BASE_URL=f"{url}/v1", OLLAMA_HOST=url
+        )
     assert "Traceback" not in said
     assert "Usage:" not in said
     assert memory < MOST_MEMORY
@@ -209,7 +231,9 @@ def test_the_doctor_s_questions_take_no_more(kind: str) -> None:
 
 @on_linux
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["endless", "bomb", "bomb of members", "bomb in an error", "endless error"])
+@pytest.mark.parametrize(
+    "kind", ["endless", "bomb", "bomb of members", "bomb in an error", "endless error"]
+)
 @pytest.mark.parametrize("wire", ["openai", "google_genai", "ollama"])
 def test_nor_do_embeddings(wire: str, kind: str, tmp_path: Path) -> None:
     posts = tmp_path / "decided.csv"
@@ -228,7 +252,9 @@ def test_nor_do_embeddings(wire: str, kind: str, tmp_path: Path) -> None:
 
 @on_linux
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["endless", "endless pings", "bomb", "bomb in an error", "endless error"])
+@pytest.mark.parametrize(
+    "kind", ["endless", "endless pings", "bomb", "bomb in an error", "endless error"]
+)
 def test_nor_does_a_search(kind: str) -> None:
     with serving(kind) as url:
         said, memory = run("judge", "a post", "--graph", "antihate", "--model", "rehearsal", "--web",
@@ -267,8 +293,15 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 }  # fmt: skip
 
 
-@given(st.binary(max_size=5000), st.sampled_from(sorted(PACK)), st.integers(1, 4000), st.sampled_from([200, 400]))
-def test_any_body_of_any_packing_is_read_as_it_is(body: bytes, packing: str, size: int, status: int) -> None:
+@given(
+    st.binary(max_size=5000),
+    st.sampled_from(sorted(PACK)),
+    st.integers(1, 4000),
+    st.sampled_from([200, 400]),
+)
+def test_any_body_of_any_packing_is_read_as_it_is(
+    body: bytes, packing: str, size: int, status: int
+) -> None:
     response: Any = Response(PACK[packing](body), status, packing.partition(" ")[0], size)
     assert asyncio.run(read_all(response)) == body
 
@@ -276,13 +309,17 @@ def test_any_body_of_any_packing_is_read_as_it_is(body: bytes, packing: str, siz
 @pytest.mark.parametrize("packing", PACK)
 @pytest.mark.parametrize("over", [-1, 0, 1, 10**6])
 def test_where_a_body_ends(packing: str, over: int) -> None:
-    answer: Any = Response(PACK[packing](bytes(LONGEST_ANSWER + over)), 200, packing.partition(" ")[0], 2**16)
+    answer: Any = Response(
+        PACK[packing](bytes(LONGEST_ANSWER + over)), 200, packing.partition(" ")[0], 2**16
+    )
     if over > 0:
         with pytest.raises(TooLarge):
             asyncio.run(read_all(answer))
     else:
         assert len(asyncio.run(read_all(answer))) == LONGEST_ANSWER + over
-    error: Any = Response(PACK[packing](bytes(LONGEST_ERROR + over)), 400, packing.partition(" ")[0], 2**16)
+    error: Any = Response(
+        PACK[packing](bytes(LONGEST_ERROR + over)), 400, packing.partition(" ")[0], 2**16
+    )
     assert len(asyncio.run(read_all(error))) == LONGEST_ERROR + min(over, 0)
 
 

@@ -56,7 +56,10 @@ def test_elsewhere_only_what_is_taken() -> None:
     assert fields["confidence"]["maximum"] == 1
     assert not (LENGTHS & (fields["reason"].keys() | point["words"].keys()))
     fields, point = schema(frozenset())
-    assert not ((LISTS | RANGES | LENGTHS) & {key for each in (*fields.values(), *point.values()) for key in each})
+    assert not (
+        (LISTS | RANGES | LENGTHS)
+        & {key for each in (*fields.values(), *point.values()) for key in each}
+    )
 
 
 def test_the_values_that_there_are() -> None:
@@ -64,8 +67,15 @@ def test_the_values_that_there_are() -> None:
 
 
 def test_openai_itself_takes_none_of_strings() -> None:
-    assert OPENAI.schema_bounds({}) == OPENAI.schema_bounds({"OPENAI_BASE_URL": OPENAI_URL}) == LISTS | RANGES
-    assert OPENAI.schema_bounds({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}) == LISTS | RANGES | LENGTHS
+    assert (
+        OPENAI.schema_bounds({})
+        == OPENAI.schema_bounds({"OPENAI_BASE_URL": OPENAI_URL})
+        == LISTS | RANGES
+    )
+    assert (
+        OPENAI.schema_bounds({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"})
+        == LISTS | RANGES | LENGTHS
+    )
 
 
 def bounds_in(schema: Any) -> set[str]:
@@ -80,7 +90,13 @@ def bounds_in(schema: Any) -> set[str]:
 
 @pytest.mark.parametrize(
     ("way", "lengths", "lists"),
-    [(GEMINI, False, True), (ANTHROPIC, False, False), (OLLAMA, True, True), (QWEN, False, True), (GLM, False, True)],
+    [
+        (GEMINI, False, True),
+        (ANTHROPIC, False, False),
+        (OLLAMA, True, True),
+        (QWEN, False, True),
+        (GLM, False, True),
+    ],
     ids=["gemini", "anthropic", "ollama", "qwen", "glm"],
 )
 async def test_what_each_provider_is_sent(
@@ -108,7 +124,9 @@ async def test_openai_compatible_servers_of_one_s_own() -> None:
     [
         Fault(400, "Invalid schema for response_format 'Decision': 'maxLength' is not permitted."),
         Fault(500, "failed to parse grammar: number of repetitions exceeds sane defaults"),
-        Fault(400, "The specified schema produces a constraint that has too many states for serving."),
+        Fault(
+            400, "The specified schema produces a constraint that has too many states for serving."
+        ),
     ],
     ids=["named", "repetitions", "states"],
 )
@@ -131,6 +149,10 @@ async def test_in_words_lists_are_bounded_and_strings_are_not() -> None:
 
     async with ScriptedServer(script) as server:
         await decide(server, graph="arcade", rounds=1)
-    scan = next(request for request in server.requests if not request.format and part(request) == "gatekeeper")
+    scan = next(
+        request
+        for request in server.requests
+        if not request.format and part(request) == "gatekeeper"
+    )
     assert '"maxItems"' in scan.text
     assert '"maxLength"' not in scan.text

@@ -63,7 +63,9 @@ def send_to(way: Way, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 # Whose account
 
 
-async def test_openai_is_told_whose_account_it_is_and_nobody_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_is_told_whose_account_it_is_and_nobody_else_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
     for way in EVERY:
@@ -85,13 +87,18 @@ async def test_the_account_may_stand_in_a_env_file_and_is_noticed_when_it_change
         await judged("openai:x")
         monkeypatch.setenv("OPENAI_ORG_ID", "org-later")
         await judged("openai:x")
-    assert [each.headers["openai-organization"] for each in server.requests] == ["org-filed", "org-later"]
+    assert [each.headers["openai-organization"] for each in server.requests] == [
+        "org-filed",
+        "org-later",
+    ]
 
 
 # An address with a query
 
 
-async def test_what_follows_a_question_mark_goes_with_every_request(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_follows_a_question_mark_goes_with_every_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[str] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -134,7 +141,9 @@ class Proxy:
         self.asked.append(f"{method} {target}")
         body = chat_completion(ANSWER)
         status = self._refusal if method == "CONNECT" else b"200 OK"
-        writer.write(b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nConnection: close\r\n" % status)
+        writer.write(
+            b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nConnection: close\r\n" % status
+        )
         writer.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
         await writer.drain()
         writer.close()
@@ -158,7 +167,9 @@ async def test_a_proxy_is_asked(setting: str, monkeypatch: pytest.MonkeyPatch) -
 
 @by_way
 @pytest.mark.parametrize("setting", ["HTTPS_PROXY", "ALL_PROXY"])
-async def test_a_tunnel_is_asked_for(setting: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tunnel_is_asked_for(
+    setting: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with proxying() as (proxy, url):
         monkeypatch.setenv(setting, url)
         send_to(way, "https://models.example", monkeypatch)
@@ -180,7 +191,9 @@ DEAD = "http://user:hidden@127.0.0.1:9"  # the port of a service that no machine
 
 @by_way
 @pytest.mark.parametrize("setting", ["HTTP_PROXY", "ALL_PROXY"])
-async def test_a_dead_proxy_is_named_with_its_variable(setting: str, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_proxy_is_named_with_its_variable(
+    setting: str, way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(setting, DEAD)
     send_to(way, "http://models.example", monkeypatch)
     record = await judged(way.model, attempts=4)
@@ -189,8 +202,12 @@ async def test_a_dead_proxy_is_named_with_its_variable(setting: str, way: Way, m
     assert "hidden" not in record.model_dump_json()
 
 
-@pytest.mark.parametrize(("status", "kind"), [("502 No", "connection"), ("403 No", "network"), ("407 No", "network")])
-async def test_a_proxy_that_refuses(status: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("status", "kind"), [("502 No", "connection"), ("403 No", "network"), ("407 No", "network")]
+)
+async def test_a_proxy_that_refuses(
+    status: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with proxying(status) as (_, url):
         monkeypatch.setenv("HTTPS_PROXY", url)
         send_to(OPENAI, "https://models.example", monkeypatch)
@@ -270,7 +287,9 @@ async def test_an_ssl_cert_file_that_cannot_be_read_is_an_error(
 
 
 @by_way
-def test_each_event_loop_has_connections_of_its_own(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_event_loop_has_connections_of_its_own(
+    way: Way, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with ScriptedServer(court_script(classifier=GOOD)) as server:
         send_to(way, server.url, monkeypatch)
         records = [asyncio.run(judged(way.model)) for _ in range(3)]

@@ -21,10 +21,16 @@ REFUSALS: dict[str, tuple[int, Any]] = {
     "bare 413": (413, None),
     "bare 422": (422, None),
     "a web server's": (413, "<html>Request Entity Too Large</html>"),
-    "validation": (422, {"error": "batch size 64 > maximum allowed batch size 32", "error_type": "Validation"}),
+    "validation": (
+        422,
+        {"error": "batch size 64 > maximum allowed batch size 32", "error_type": "Validation"},
+    ),
     "of tokens": (400, {"error": {"message": "input is too long (max 512 tokens)"}}),
     "unrelated": (400, {"error": "Ungültige Anfrage"}),
-    "a server's own error": (500, {"error": "input is too large to process. increase the physical batch size"}),
+    "a server's own error": (
+        500,
+        {"error": "input is too large to process. increase the physical batch size"},
+    ),
 }
 WIRES = {"openai:small": "openai", "ollama:small": "openai", "google_genai:small": "google"}
 
@@ -41,7 +47,9 @@ class NarrowServer(Server):
     async def taken(self, request: web.Request) -> web.Response | None:
         answer = await super().taken(request)
         body = self.requests[-1]
-        texts = body.get("input") or [each["content"]["parts"][0]["text"] for each in body["requests"]]
+        texts = body.get("input") or [
+            each["content"]["parts"][0]["text"] for each in body["requests"]
+        ]
         if len(texts) <= self.most_texts and all(len(text) <= self.longest for text in texts):
             return answer
         self.refused += 1
@@ -95,15 +103,21 @@ async def test_how_long_a_text_a_server_takes_is_learnt(
     await model.embed([*(f"later {number}" for number in range(40)), "another " * 700], "passage")
     learnt = narrow.refusal[0] != 500
     assert (narrow.refused == 0) == learnt
-    assert (len(narrow.requests) == 1) == learnt  # how many texts it takes wasn't learnt from a long one
+    assert (
+        len(narrow.requests) == 1
+    ) == learnt  # how many texts it takes wasn't learnt from a long one
     assert ("cut to 2,000 bytes" in caplog.text) == learnt
     before = len(narrow.requests)
-    assert np.allclose(await model.embed(texts, "passage"), found)  # each is in the cache, as it was given
+    assert np.allclose(
+        await model.embed(texts, "passage"), found
+    )  # each is in the cache, as it was given
     assert len(narrow.requests) == before
 
 
 @pytest.mark.parametrize("texts", [["a"], ["a", "b", "c"], ["long " * 1000]])
-async def test_a_refusal_that_stays_is_said_in_the_servers_words(narrow: NarrowServer, texts: list[str]) -> None:
+async def test_a_refusal_that_stays_is_said_in_the_servers_words(
+    narrow: NarrowServer, texts: list[str]
+) -> None:
     narrow.most_texts, narrow.refusal = 0, (400, {"error": {"message": "no such model here"}})
     with pytest.raises(CallFailed, match=r"\(HTTP 400\): HTTP 400: no such model here") as caught:
         await embedder("openai:small").embed(texts, "passage")

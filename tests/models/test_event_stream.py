@@ -28,12 +28,21 @@ def sent(*events: Any) -> bytes:
 def read(raw: bytes, size: int) -> list[dict[str, Any]]:
     """The events that are passed on where they come in parts of this size."""
     stream = EventStream(KEY)
-    given = b"".join(stream.feed(raw[at : at + size]) for at in range(0, len(raw), size)) + stream.close()
-    return [json.loads(block.partition(b"data: ")[2]) for block in given.split(b"\n\n") if b"data: {" in block]
+    given = (
+        b"".join(stream.feed(raw[at : at + size]) for at in range(0, len(raw), size))
+        + stream.close()
+    )
+    return [
+        json.loads(block.partition(b"data: ")[2])
+        for block in given.split(b"\n\n")
+        if b"data: {" in block
+    ]
 
 
 def text_of(events: list[dict[str, Any]]) -> str:
-    return "".join(each["choices"][0]["delta"].get("content", "") for each in events if each.get("choices"))
+    return "".join(
+        each["choices"][0]["delta"].get("content", "") for each in events if each.get("choices")
+    )
 
 
 @pytest.mark.parametrize("size", [1, 3, 64, 10_000])
@@ -78,7 +87,9 @@ def test_an_end_before_the_answer_s_own_is_said() -> None:
         ({"error": f"no: {KEY}"}, None),
     ],
 )
-def test_an_error_among_the_events_is_raised_without_the_key(event: dict[str, Any], code: int | None) -> None:
+def test_an_error_among_the_events_is_raised_without_the_key(
+    event: dict[str, Any], code: int | None
+) -> None:
     stream = EventStream(KEY)
     stream.feed(sent(delta("half an ans")))
     with pytest.raises(NoAnswer) as caught:
@@ -89,18 +100,32 @@ def test_an_error_among_the_events_is_raised_without_the_key(event: dict[str, An
 
 def test_lines_of_json() -> None:
     stream = EventStream(KEY, lines=True)
-    lines = [{"message": {"content": piece}, "done": False} for piece in ("of ", KEY[:9], KEY[9:], " it")]
-    raw = b"".join(json.dumps(each).encode() + b"\n" for each in [*lines, {"message": {"content": ""}, "done": True}])
+    lines = [
+        {"message": {"content": piece}, "done": False} for piece in ("of ", KEY[:9], KEY[9:], " it")
+    ]
+    raw = b"".join(
+        json.dumps(each).encode() + b"\n"
+        for each in [*lines, {"message": {"content": ""}, "done": True}]
+    )
     given = stream.feed(raw) + stream.close()
-    assert "".join(json.loads(line)["message"]["content"] for line in given.splitlines()) == "of [key] it"
+    assert (
+        "".join(json.loads(line)["message"]["content"] for line in given.splitlines())
+        == "of [key] it"
+    )
 
 
 def test_a_thought_and_an_answer_in_one_place_are_kept_apart() -> None:
     def part(text: str, **more: Any) -> dict[str, Any]:
         return {"candidates": [{"content": {"parts": [{"text": text, **more}]}}]}
 
-    events = read(sent(part("hm", thought=True), part("so"), {"candidates": [{"finishReason": "STOP"}]}), 50)
-    parts = [each["candidates"][0]["content"]["parts"][0] for each in events if "content" in each["candidates"][0]]
+    events = read(
+        sent(part("hm", thought=True), part("so"), {"candidates": [{"finishReason": "STOP"}]}), 50
+    )
+    parts = [
+        each["candidates"][0]["content"]["parts"][0]
+        for each in events
+        if "content" in each["candidates"][0]
+    ]
     assert [(each["text"], each.get("thought", False)) for each in parts if each["text"]] == [
         ("hm", True),
         ("so", False),
@@ -111,5 +136,8 @@ def test_a_thought_and_an_answer_in_one_place_are_kept_apart() -> None:
 def test_pieces_of_any_size_make_the_same_text(size: int) -> None:
     text = f'{{"a": "x {KEY}, y\\n", "b": "\ud83d\ude00 [{KEY[:12]}] na\u00efve {KEY}z"}}\n'
     words = HeldBackText(KEY)
-    given = "".join(words.add_piece(text[at : at + size]) for at in range(0, len(text), size)) + words.take_rest()
+    given = (
+        "".join(words.add_piece(text[at : at + size]) for at in range(0, len(text), size))
+        + words.take_rest()
+    )
     assert given == '{"a": "x [key], y\\n", "b": "\U0001f600 [[key]] na\u00efve [key]z"}\n'

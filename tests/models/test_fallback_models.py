@@ -35,7 +35,10 @@ async def test_the_next_model_answers_where_one_declines_or_fails(first: Any, ki
     async with ScriptedServer(by_model(a=first, b=GOOD)) as server:
         record = await decide(server, graph="baseline", model="openai:a, openai:b", attempts=2)
     assert record.outcome == "verdict"
-    assert [(call.model, call.error) for call in record.calls] == [("openai:a", kind), ("openai:b", None)]
+    assert [(call.model, call.error) for call in record.calls] == [
+        ("openai:a", kind),
+        ("openai:b", None),
+    ]
     assert len(record.warnings) == 1
     assert record.warnings[0].startswith("classifier: openai:b answered in place of openai:a: ")
 
@@ -63,12 +66,20 @@ async def test_when_none_answers_the_first_one_s_reason_stands(
 
 async def test_a_seat_has_fallback_models_of_its_own() -> None:
     def script(request: Request) -> Reply | Fault:
-        return Reply(refusal="no") if request.model == "shy" else court_script(explicit=True)(request)
+        return (
+            Reply(refusal="no") if request.model == "shy" else court_script(explicit=True)(request)
+        )
 
     async with ScriptedServer(script) as server:
         record = await decide(server, seats={"defender": "openai:shy,openai:bold"})
     assert record.outcome == "verdict"
-    assert [request.model for request in server.requests] == ["scripted", "scripted", "shy", "bold", "scripted"]
+    assert [request.model for request in server.requests] == [
+        "scripted",
+        "scripted",
+        "shy",
+        "bold",
+        "scripted",
+    ]
 
 
 # Budgets
@@ -79,7 +90,12 @@ async def test_a_budget_counts_every_request() -> None:
         court_script(explicit=True, gatekeeper=[Fault(500, "x"), {"cues": [cue("c")]}])
     ) as server:
         record = await decide(server, max_calls=4)
-    assert [part(request) for request in server.requests] == ["gatekeeper", "gatekeeper", "indictment", "judge"]
+    assert [part(request) for request in server.requests] == [
+        "gatekeeper",
+        "gatekeeper",
+        "indictment",
+        "judge",
+    ]
     assert record.outcome == "verdict"
     assert record.warnings == ("the budget of 4 calls was spent before the defender could speak",)
     assert "Prosecutor, round 1" in server.requests[-1].text

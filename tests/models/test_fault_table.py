@@ -21,7 +21,12 @@ ERRORS: dict[str, tuple[str, int, str, str]] = {
     "filter by words": ("refused", 400, "invalid_request_error", "Content Exists Risk"),
     "key": ("authentication", 401, "invalid_api_key", "Incorrect API key provided"),
     "quota": ("quota", 429, "insufficient_quota", "You exceeded your current quota"),
-    "credit": ("quota", 400, "invalid_request_error", "Your credit balance is too low to access the API."),
+    "credit": (
+        "quota",
+        400,
+        "invalid_request_error",
+        "Your credit balance is too low to access the API.",
+    ),
     "rate limit": ("rate_limit", 429, "rate_limit_exceeded", "Slow down"),
     "overloaded": ("server", 529, "overloaded_error", "Overloaded"),
     "broken": ("server", 500, "internal_error", "Something broke"),
@@ -43,7 +48,14 @@ def error_of(way: str, code: Any, status: int, words: str) -> Any:
             return {"error": {"message": words, "type": "error", "code": code}}
 
 
-ENVELOPES = ("status", "status in a list", "200", "200 with the status as text", "200 with the status", "stream")
+ENVELOPES = (
+    "status",
+    "status in a list",
+    "200",
+    "200 with the status as text",
+    "200 with the status",
+    "stream",
+)
 
 
 def fault_in(envelope: str, way: str, status: int, code: str, words: str) -> Fault:
@@ -85,15 +97,24 @@ async def meaning(way: Way, answer: Any, *, stream: bool = False) -> Any:
 @pytest.mark.parametrize("envelope", ENVELOPES)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("error", ERRORS)
-async def test_an_error_means_the_same_in_every_envelope(error: str, way: str, envelope: str) -> None:
+async def test_an_error_means_the_same_in_every_envelope(
+    error: str, way: str, envelope: str
+) -> None:
     kind, status, code, words = ERRORS[error]
-    fault = await meaning(WAYS[way], fault_in(envelope, way, status, code, words), stream=envelope == "stream")
+    fault = await meaning(
+        WAYS[way], fault_in(envelope, way, status, code, words), stream=envelope == "stream"
+    )
     assert fault.kind == kind
     assert words in fault.message
     assert "{" not in fault.message
 
 
-REASONS = {"OTHER": "gemini", "LANGUAGE": "gemini", "MALFORMED_RESPONSE": "gemini", "pause_turn": "anthropic"}
+REASONS = {
+    "OTHER": "gemini",
+    "LANGUAGE": "gemini",
+    "MALFORMED_RESPONSE": "gemini",
+    "pause_turn": "anthropic",
+}
 
 
 @pytest.mark.parametrize(("reason", "way"), REASONS.items())
@@ -112,7 +133,9 @@ async def test_a_finish_reason_that_is_not_known_is_told_by_its_name(
     [("content_filter", "refused"), ("error", "server"), ("network_error", "server"),
      ("insufficient_system_resource", "server"), ("recitation", "refused")],
 )  # fmt: skip
-async def test_a_finish_reason_that_is_a_fault(reason: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_finish_reason_that_is_a_fault(
+    reason: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.models.test_providers import judged
 
     def script(request: Request) -> Reply:

@@ -21,7 +21,12 @@ FAULTS: list[tuple[str, Any, str, int]] = [
     ("402", Fault(402, "Insufficient Balance"), "quota", 1),
     ("quota", Fault(429, "You exceeded your current quota", "insufficient_quota"), "quota", 1),
     ("429", Fault(429, "Rate limit reached"), "rate_limit", 2),
-    ("429 for long", Fault(429, "Rate limit reached", headers={"Retry-After": "3600"}), "rate_limit", 1),
+    (
+        "429 for long",
+        Fault(429, "Rate limit reached", headers={"Retry-After": "3600"}),
+        "rate_limit",
+        1,
+    ),
     ("500", Fault(500, "internal error"), "server", 2),
     ("502 page", Fault(502, raw=b"<html>Bad gateway</html>"), "server", 2),
     ("503", Fault(503, "overloaded"), "server", 2),
@@ -37,17 +42,36 @@ FAULTS: list[tuple[str, Any, str, int]] = [
     ("nothing for 200", Fault(200, raw=b""), "server", 2),
     ("null for 200", Fault(200, raw=b"null"), "server", 2),
     ("no choices", Fault(200, body={"id": "x", "choices": []}), "server", 2),
-    ("an error for 200", Fault(200, body={"error": {"code": 503, "message": "upstream is down"}}), "server", 2),
-    ("a 401 for 200", Fault(200, body={"error": {"code": 401, "message": "who are you?"}}), "authentication", 1),
+    (
+        "an error for 200",
+        Fault(200, body={"error": {"code": 503, "message": "upstream is down"}}),
+        "server",
+        2,
+    ),
+    (
+        "a 401 for 200",
+        Fault(200, body={"error": {"code": 401, "message": "who are you?"}}),
+        "authentication",
+        1,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("fault", "kind", "attempts"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-async def test_a_fault_that_stays_is_a_failure_of_its_kind(fault: Fault, kind: str, attempts: int) -> None:
+@pytest.mark.parametrize(
+    ("fault", "kind", "attempts"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS]
+)
+async def test_a_fault_that_stays_is_a_failure_of_its_kind(
+    fault: Fault, kind: str, attempts: int
+) -> None:
     record, server = await classify(fault, timeout=0.25 if fault.hang else 10)
     assert came_of(record) == ("failure", kind, attempts)
     assert len(server.requests) == attempts
-    assert record.fault == {"seat": "classifier", "role": "classifier", "model": "openai:scripted", "kind": kind}
+    assert record.fault == {
+        "seat": "classifier",
+        "role": "classifier",
+        "model": "openai:scripted",
+        "kind": kind,
+    }
     assert (record.label, record.category, record.hateful, record.track) == (None, None, None, None)
     assert [call.error for call in record.calls] == [kind]
     assert "\n" not in record.explanation
@@ -76,26 +100,37 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         )
     assert came_of(record) == ("failure", "connection", 3)
     assert "cannot connect to 127.0.0.1" in record.explanation
-    assert "(3 tries); is its server running? The address is that of OPENAI_BASE_URL" in record.explanation
+    assert (
+        "(3 tries); is its server running? The address is that of OPENAI_BASE_URL"
+        in record.explanation
+    )
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1:8080/v1", "localhost/v1", "ftp://localhost/v1", "http:///v1"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8080/v1", "localhost/v1", "ftp://localhost/v1", "http:///v1"]
+)
 async def test_an_address_that_is_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
-    with pytest.raises(BadInput, match=r"^OPENAI_BASE_URL: '.*': not an http\(s\) address; begin it with http://"):
+    with pytest.raises(
+        BadInput, match=r"^OPENAI_BASE_URL: '.*': not an http\(s\) address; begin it with http://"
+    ):
         await judge_post("a post", graph="baseline", context=context_from({"model": "openai:x"}))
 
 
 async def test_ollama_s_address_may_be_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(court_script()) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url.removeprefix("http://"))
-        record = await judge_post("a post", graph="baseline", context=context_from({"model": "ollama:x"}))
+        record = await judge_post(
+            "a post", graph="baseline", context=context_from({"model": "ollama:x"})
+        )
     assert record.outcome == "verdict"
     assert PROVIDERS["ollama"].base_url({"OLLAMA_HOST": "box"}) == "http://box:11434"
 
 
 async def test_a_404_says_which_address_was_asked() -> None:
-    record, server = await classify(Fault(404, "The model `scripted` does not exist", "model_not_found"))
+    record, server = await classify(
+        Fault(404, "The model `scripted` does not exist", "model_not_found")
+    )
     assert record.explanation == (
         "request: HTTP 404: The model `scripted` does not exist (model_not_found) "
         f"(asked: {server.url}/v1/chat/completions)"
@@ -103,7 +138,9 @@ async def test_a_404_says_which_address_was_asked() -> None:
 
 
 async def test_what_a_server_says_is_told_once_and_without_its_json() -> None:
-    record, _ = await classify(Fault(400, body={"error": {"message": "no such thing", "type": "x", "param": None}}))
+    record, _ = await classify(
+        Fault(400, body={"error": {"message": "no such thing", "type": "x", "param": None}})
+    )
     assert record.explanation.startswith("request: HTTP 400: no such thing (also tried without ")
     assert '"' not in record.explanation
 
@@ -112,16 +149,27 @@ async def test_what_a_server_says_is_told_once_and_without_its_json() -> None:
 
 
 async def test_a_request_at_temperature_0_that_timed_out_is_not_sent_again_as_it_was() -> None:
-    record, server = await classify([Fault(hang=True), GOOD], timeout=0.5, temperatures={"classifier": 0})
+    record, server = await classify(
+        [Fault(hang=True), GOOD], timeout=0.5, temperatures={"classifier": 0}
+    )
     assert came_of(record) == ("verdict", None, 2)
     assert [request.temperature for request in server.requests] == [0, 0.5]
-    assert record.warnings == ("classifier: no answer in time at temperature 0, asked again at 0.5",)
+    assert record.warnings == (
+        "classifier: no answer in time at temperature 0, asked again at 0.5",
+    )
     assert (record.calls[0].temperature, record.calls[0].wanted_temperature) == (0.5, 0)
 
 
 async def test_what_may_be_behind_a_timeout_is_said() -> None:
     record, _ = await classify(Fault(hang=True), timeout=0.25)
-    for words in ("no answer within 0.25 s", "slow", "circles", "--concurrency", "slots", "max_output_tokens"):
+    for words in (
+        "no answer within 0.25 s",
+        "slow",
+        "circles",
+        "--concurrency",
+        "slots",
+        "max_output_tokens",
+    ):
         assert words in record.explanation
 
 

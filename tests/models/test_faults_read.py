@@ -47,13 +47,25 @@ class APIConnectionError(Exception):
         (400, "API key not valid. Please pass a valid API key.", "authentication"),
         (402, "Insufficient Balance", "quota"),
         (400, "Your credit balance is too low to access the Anthropic API.", "quota"),
-        (429, "You exceeded your current quota, please check your plan: insufficient_quota", "quota"),
+        (
+            429,
+            "You exceeded your current quota, please check your plan: insufficient_quota",
+            "quota",
+        ),
         (429, "账户余额不足", "quota"),
         (429, "Rate limit reached for requests", "rate_limit"),
-        (429, "Quota exceeded: GenerateRequestsPerMinute; you exceeded your current quota", "rate_limit"),
+        (
+            429,
+            "Quota exceeded: GenerateRequestsPerMinute; you exceeded your current quota",
+            "rate_limit",
+        ),
         (429, "Quota exceeded: GenerateRequestsPerDay; you exceeded your current quota", "quota"),
         (408, "Request Timeout", "timeout"),
-        (400, "The response was filtered due to the prompt triggering content management policy", "refused"),
+        (
+            400,
+            "The response was filtered due to the prompt triggering content management policy",
+            "refused",
+        ),
         (400, "data_inspection_failed: Input data may contain inappropriate content.", "refused"),
         (400, "Content Exists Risk", "refused"),
         (400, '{"code": "1301", "message": "contentFilter"}', "refused"),
@@ -64,7 +76,11 @@ class APIConnectionError(Exception):
         (529, "overloaded_error", "server"),
         (400, "This model's maximum context length is 8192 tokens", "too_long"),
         (400, "request (9000 tokens) exceeds the available context size (8192 tokens)", "too_long"),
-        (400, "max_tokens is too large: 8192. This model supports at most 4096 completion tokens", "too_long"),
+        (
+            400,
+            "max_tokens is too large: 8192. This model supports at most 4096 completion tokens",
+            "too_long",
+        ),
         (400, "Range of max_tokens should be [1, 8192]", "too_long"),
         (500, "out of memory while decoding an image", "server"),
         (400, "Could not process image", "request"),
@@ -74,7 +90,11 @@ class APIConnectionError(Exception):
         (400, "The model is temporarily overloaded, please retry", "server"),
         (400, "structured output is temporarily unavailable", "server"),
         (400, "temperature service is busy, try again later", "server"),
-        (400, "response_format json_schema is not supported, please retry with json_object", "request"),
+        (
+            400,
+            "response_format json_schema is not supported, please retry with json_object",
+            "request",
+        ),
         (404, "The model `x` does not exist", "request"),
     ],
 )
@@ -122,7 +142,9 @@ def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> Non
 
 
 def test_how_long_to_wait_as_a_date_and_in_gemini_s_details() -> None:
-    soon = read_fault(StatusError(503, "busy", retry_after=formatdate(time.time() + 30, usegmt=True)))
+    soon = read_fault(
+        StatusError(503, "busy", retry_after=formatdate(time.time() + 30, usegmt=True))
+    )
     assert soon.wait is not None
     assert soon.wait.seconds == pytest.approx(30, abs=2)
     error = StatusError(429, "Resource exhausted")
@@ -132,13 +154,17 @@ def test_how_long_to_wait_as_a_date_and_in_gemini_s_details() -> None:
 
 def test_keys_are_struck_out_before_anything_is_cut_off() -> None:
     key = "k-0123456789abcdef"
-    fault = read_fault(StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key])
+    fault = read_fault(
+        StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key]
+    )
     assert key[:6] not in fault.message
     assert len(fault.message) <= 400
 
 
 @pytest.mark.parametrize(
-    "quoted", ["response_format is not supported, says he", "how about your grammar, you image_url"], ids=["a", "b"]
+    "quoted",
+    ["response_format is not supported, says he", "how about your grammar, you image_url"],
+    ids=["a", "b"],
 )
 @pytest.mark.parametrize("cut", [None, 30], ids=["whole", "cut"])
 def test_what_a_model_was_shown_names_nothing(quoted: str, cut: int | None) -> None:
@@ -150,7 +176,10 @@ def test_what_a_model_was_shown_names_nothing(quoted: str, cut: int | None) -> N
 
 
 def test_keys_are_struck_out_of_any_text() -> None:
-    assert scrub("Bearer abcdefghijk7 and sk-proj-abcdefgh and AIzaSyA1234567890", []) == "[key] and [key] and [key]"
+    assert (
+        scrub("Bearer abcdefghijk7 and sk-proj-abcdefgh and AIzaSyA1234567890", [])
+        == "[key] and [key] and [key]"
+    )
     assert scrub("the bearer documented it, a risk-taking sk-innovation", []) == (
         "the bearer documented it, a risk-taking sk-innovation"
     )
@@ -226,7 +255,9 @@ def test_no_refusal(words: str) -> None:
         ({"finish_reason": "length"}, {}, None),
     ],
 )
-def test_refusals_that_are_marked(meta: dict[str, Any], more: dict[str, Any], form: str | None) -> None:
+def test_refusals_that_are_marked(
+    meta: dict[str, Any], more: dict[str, Any], form: str | None
+) -> None:
     found = answer(response_metadata=meta, **more).find_refusal()
     assert (found and found[0]) == form
 

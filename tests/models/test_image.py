@@ -20,7 +20,11 @@ from tribunal.models.image import MAX_BYTES, load_picture, read_image, store_ima
 
 
 def drawn(
-    format: str = "PNG", size: tuple[int, int] = (40, 30), colour: Any = "red", mode: str = "RGB", **how: Any
+    format: str = "PNG",
+    size: tuple[int, int] = (40, 30),
+    colour: Any = "red",
+    mode: str = "RGB",
+    **how: Any,
 ) -> bytes:
     out = io.BytesIO()
     Pillow.new(mode, size, colour).save(out, format, **how)
@@ -62,7 +66,9 @@ async def test_what_is_taken(format: str, mime: str, tmp_path: Path) -> None:
         "ref": str(file), "sha256": hashlib.sha256(raw).hexdigest(), "mime": mime, "width": 40, "height": 30,
     }  # fmt: skip
     assert sent(held.data_uri).size == (40, 30)
-    assert held.sha256 == hashlib.sha256(base64.b64decode(held.data_uri.partition(",")[2])).hexdigest()
+    assert (
+        held.sha256 == hashlib.sha256(base64.b64decode(held.data_uri.partition(",")[2])).hexdigest()
+    )
 
 
 async def test_it_is_scaled_down_and_never_up(tmp_path: Path) -> None:
@@ -102,10 +108,17 @@ async def test_sixteen_bits_keep_their_greys(tmp_path: Path) -> None:
 
 def _png(width: int, height: int, rows: bytes, depth: int = 8, colour: int = 2) -> bytes:
     def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
 
 
 async def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image() -> None:
@@ -119,7 +132,10 @@ async def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image()
     ("raw", "says"),
     [
         (b"", "is empty"),
-        (b"not an image at all", "is not an image of a known format; give AVIF, BMP, GIF, HEIF, JPEG, PNG, WEBP"),
+        (
+            b"not an image at all",
+            "is not an image of a known format; give AVIF, BMP, GIF, HEIF, JPEG, PNG, WEBP",
+        ),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is not an image of a known format"),
         (drawn(size=(200, 200))[:150], "can't be read whole"),
         (drawn("JPEG", size=(200, 200))[:600], "can't be read whole"),
@@ -179,7 +195,9 @@ async def test_a_data_uri_becomes_a_file_named_by_its_content(tmp_path: Path) ->
     assert await store_image(f"data:image/jpeg;charset=x;base64,{wrapped}") == str(kept)
 
 
-async def test_a_data_folder_that_can_t_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_data_folder_that_can_t_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "file"))
     with pytest.raises(BadInput, match=r"can't be kept in .*set TRIBUNAL_DATA to a folder"):

@@ -89,11 +89,15 @@ def _bomb(width: int, height: int, shade: int) -> bytes:
     """A picture of one colour: a few KB that take megabytes."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        return (
+            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress((b"\0" + bytes([shade]) * (3 * width)) * height, 1)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.long
@@ -115,7 +119,9 @@ def test_many_posts_at_once_take_the_memory_of_one(tmp_path: Path) -> None:
             print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path(f"/proc/{{who}}/status").read_text())[1]) // 1024)
     """
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, check=True, env=environment
+    )
     own, *others = map(int, done.stdout.split())
     assert own < 120  # MB; one of the pictures is that large in memory
     assert 1 <= len(others) <= images.PROCESSES
@@ -137,7 +143,9 @@ async def test_no_more_pixels_are_decoded_at_once_than_the_bound(
     monkeypatch.setattr(WorkerProcess, "ask", watched)
     for number in range(4):
         (tmp_path / f"{number}.png").write_bytes(_bomb(6000, 5000, number))
-    await asyncio.gather(*(images.load_picture(str(tmp_path / f"{number}.png"), 64) for number in range(4)))
+    await asyncio.gather(
+        *(images.load_picture(str(tmp_path / f"{number}.png"), 64) for number in range(4))
+    )
     assert under_way == [30_000_000] * 4
 
 
@@ -147,14 +155,18 @@ async def test_a_decoder_that_hangs_is_ended_and_the_next_image_seen(
 ) -> None:
     for name in ("a.png", "b.png"):
         (tmp_path / name).write_bytes(_bomb(30, 20, ord(name[0])))
-    workers = SandboxPool("tribunal.models.image_decoding:decode_image", processes=1, memory=images.MEMORY)
+    workers = SandboxPool(
+        "tribunal.models.image_decoding:decode_image", processes=1, memory=images.MEMORY
+    )
     monkeypatch.setattr(images, "_decoding_workers", lambda: workers)
     workers.warm_up()
     while not workers._idle:
         await asyncio.sleep(0.01)
     os.kill(workers._idle[0].pid, signal.SIGSTOP)
     monkeypatch.setattr(images, "SECONDS", 0.2)
-    with pytest.raises(BadInput, match=r"can't be read whole: took longer than 0\.2 s; save it again"):
+    with pytest.raises(
+        BadInput, match=r"can't be read whole: took longer than 0\.2 s; save it again"
+    ):
         await images.load_picture(str(tmp_path / "a.png"), 64)
     monkeypatch.setattr(images, "SECONDS", 20.0)
     assert (await images.load_picture(str(tmp_path / "b.png"), 64)).image.width == 30

@@ -49,7 +49,13 @@ def sent(data_uri: str) -> Pillow.Image:
 def deep(mode: str, low: float, high: float) -> Pillow.Image:
     """Words of one value on a ground of another, both of 16 or 32 bits."""
     made = written("L", 255, 0).convert("F").point(lambda value: value * ((high - low) / 255) + low)
-    return made if mode == "F" else made.convert("I") if mode == "I" else made.convert("I").convert(mode)
+    return (
+        made
+        if mode == "F"
+        else made.convert("I")
+        if mode == "I"
+        else made.convert("I").convert(mode)
+    )
 
 
 def inked(mode: str, ink: int) -> Pillow.Image:
@@ -58,7 +64,13 @@ def inked(mode: str, ink: int) -> Pillow.Image:
     ImageDraw.Draw(made).text((10, 10), "GOOD DAY", fill=(ink, 255))
     if mode == "La":
         return made.convert("La")
-    return made if mode == "LA" else made.convert("RGBA") if mode == "RGBA" else made.convert("RGBA").convert("RGBa")
+    return (
+        made
+        if mode == "LA"
+        else made.convert("RGBA")
+        if mode == "RGBA"
+        else made.convert("RGBA").convert("RGBa")
+    )
 
 
 def with_index(ink: int, alpha: bytes | int) -> Pillow.Image:
@@ -160,7 +172,9 @@ def test_black_and_white_words_both_stand_out() -> None:
 
 def test_an_outline_that_no_background_makes_visible_is_told() -> None:
     greys = (
-        Pillow.linear_gradient("L").resize((256, 60)).point([min(255, value * 5 // 256 * 64) for value in range(256)])
+        Pillow.linear_gradient("L")
+        .resize((256, 60))
+        .point([min(255, value * 5 // 256 * 64) for value in range(256)])
     )
     stripes = Pillow.new("L", (256, 60))
     for left in range(0, 256, 4):
@@ -206,9 +220,13 @@ async def test_the_frames_that_differ_are_shown_as_one_image(
 
 async def test_an_animation_is_bounded_and_within_the_edge(tmp_path: Path) -> None:
     for format in ("GIF", "PNG"):
-        (tmp_path / "post").write_bytes(moving(format, ["GOOD", "DAY", "TO", "YOU", "ALL"], count=1_100))
+        (tmp_path / "post").write_bytes(
+            moving(format, ["GOOD", "DAY", "TO", "YOU", "ALL"], count=1_100)
+        )
         picture = await load_picture(str(tmp_path / "post"), 100)
-        assert picture.notes == ("image: it is animated: 4 of the first 1000 frames were shown as one image",)
+        assert picture.notes == (
+            "image: it is animated: 4 of the first 1000 frames were shown as one image",
+        )
         assert max(sent(picture.data_uri).size) <= 100
 
 
@@ -220,7 +238,9 @@ async def test_the_record_tells_of_an_animation(tmp_path: Path) -> None:
     assert record.warnings == ("image: it is animated: 2 of 30 frames were shown as one image",)
 
 
-async def test_heic_names_the_package_that_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_heic_names_the_package_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(images, "find_spec", lambda name: None)
     box = b"\0\0\0\x14ispe\0\0\0\0\0\0\0\x28\0\0\0\x1e"
     (tmp_path / "a.heic").write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic" + box)

@@ -14,10 +14,15 @@ from tribunal.models.ladder import MOST_TRIES, RETRY_AFTER
 
 # The ladder
 
-NO_SCHEMA = Fault(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model")
+NO_SCHEMA = Fault(
+    400,
+    "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model",
+)
 
 
-def picky(takes: str, refusal: Fault, *, times: int | None = None) -> Callable[[Request], Reply | Fault]:
+def picky(
+    takes: str, refusal: Fault, *, times: int | None = None
+) -> Callable[[Request], Reply | Fault]:
     """A server that answers only requests of this format."""
     refused = 0
 
@@ -32,7 +37,9 @@ def picky(takes: str, refusal: Fault, *, times: int | None = None) -> Callable[[
 
 
 @pytest.mark.parametrize(
-    ("takes", "rung", "attempts"), [("json_object", "json_object", 2), ("", "prompt", 3)], ids=["json mode", "words"]
+    ("takes", "rung", "attempts"),
+    [("json_object", "json_object", 2), ("", "prompt", 3)],
+    ids=["json mode", "words"],
 )
 @pytest.mark.parametrize(
     "refusal",
@@ -44,7 +51,9 @@ def picky(takes: str, refusal: Fault, *, times: int | None = None) -> Callable[[
     ],
     ids=["400", "422", "500 grammar", "500 schema"],
 )
-async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attempts: int, refusal: Fault) -> None:
+async def test_down_the_ladder_and_it_is_remembered(
+    takes: str, rung: str, attempts: int, refusal: Fault
+) -> None:
     async with ScriptedServer(picky(takes, refusal)) as server:
         first = await decide(server, graph="baseline")
         second = await decide(server, graph="baseline")
@@ -57,14 +66,24 @@ async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attem
     assert "as a JSON schema" not in server.requests[0].text
 
 
-async def test_bare_500s_that_are_for_the_format_are_believed_once_the_full_request_fails_again() -> None:
+async def test_bare_500s_that_are_for_the_format_are_believed_once_the_full_request_fails_again() -> (
+    None
+):
     """Two 500s, an answer without the schema, and once more with it, to see that it is the schema."""
     async with ScriptedServer(picky("json_object", Fault(500, "oops"))) as server:
         records = [await decide(server, graph="baseline") for _ in range(4)]
-    assert [came_of(record) for record in records] == [("verdict", None, 4)] + [("verdict", None, 1)] * 3
+    assert [came_of(record) for record in records] == [("verdict", None, 4)] + [
+        ("verdict", None, 1)
+    ] * 3
     assert [record.calls[0].format for record in records] == ["json_object"] * 4
     schema, other = "json_schema", "json_object"
-    assert [request.format for request in server.requests] == [schema, schema, other, schema, *[other] * 3]
+    assert [request.format for request in server.requests] == [
+        schema,
+        schema,
+        other,
+        schema,
+        *[other] * 3,
+    ]
 
 
 async def test_an_outage_is_not_taken_for_a_refused_format() -> None:
@@ -82,11 +101,19 @@ async def test_an_outage_that_ends_below_the_rung_is_seen_for_what_it_was() -> N
         records = [await decide(server, graph="baseline") for _ in range(2)]
     assert [came_of(record)[0] for record in records] == ["verdict"] * 2
     assert [record.calls[0].format for record in records] == ["json_schema"] * 2
-    assert [request.format for request in server.requests][2:] == ["json_object", "json_schema", "json_schema"]
+    assert [request.format for request in server.requests][2:] == [
+        "json_object",
+        "json_schema",
+        "json_schema",
+    ]
 
 
 PASSES = [Fault(status, "internal") for status in (500, 502, 503, 504, 507, 520, 529)]
-PASSES += [Fault(400, "temporarily overloaded, please retry"), Fault(429, "slow down"), Fault(drop=True)]
+PASSES += [
+    Fault(400, "temporarily overloaded, please retry"),
+    Fault(429, "slow down"),
+    Fault(drop=True),
+]
 
 
 @pytest.mark.parametrize("fault", PASSES, ids=lambda fault: str(fault.status))
@@ -108,10 +135,17 @@ async def test_a_blip_changes_nothing_for_a_server_that_has_taken_the_schema(fau
 
 
 @pytest.mark.parametrize(
-    "words", ["bad request", "temporarily overloaded, please retry", "response_format: overloaded, try again later"]
+    "words",
+    [
+        "bad request",
+        "temporarily overloaded, please retry",
+        "response_format: overloaded, try again later",
+    ],
 )
 @pytest.mark.parametrize("status", [400, 422])
-async def test_one_stray_refusal_that_names_nothing_changes_nothing(status: int, words: str, tmp_path: Path) -> None:
+async def test_one_stray_refusal_that_names_nothing_changes_nothing(
+    status: int, words: str, tmp_path: Path
+) -> None:
     stray = True
 
     def script(request: Request) -> Reply | Fault:
@@ -193,7 +227,9 @@ async def test_a_post_that_a_server_quotes_names_nothing() -> None:
 async def test_a_temperature_that_is_refused_is_left_out_and_remembered() -> None:
     def script(request: Request) -> Reply | Fault:
         if request.temperature is not None:
-            return Fault(400, "Unsupported value: 'temperature' does not support 0.8 with this model.")
+            return Fault(
+                400, "Unsupported value: 'temperature' does not support 0.8 with this model."
+            )
         return Reply(GOOD)
 
     async with ScriptedServer(script) as server:
@@ -235,7 +271,9 @@ async def test_a_model_that_refuses_images_is_told_and_so_is_the_user(tmp_path: 
     assert "The post has an image. You can't see it" in server.requests[1].text
     assert "stands before this text" not in server.requests[1].text
     for record in (first, second):
-        assert record.warnings == ("classifier: openai:scripted can't see the image and judged the text alone",)
+        assert record.warnings == (
+            "classifier: openai:scripted can't see the image and judged the text alone",
+        )
 
 
 async def test_an_image_that_nobody_can_see_and_no_text(tmp_path: Path) -> None:
@@ -247,7 +285,9 @@ async def test_an_image_that_nobody_can_see_and_no_text(tmp_path: Path) -> None:
 
 async def test_a_text_only_model_by_its_published_profile(tmp_path: Path) -> None:
     async with ScriptedServer(court_script()) as server:
-        record = await decide(server, graph="baseline", model="openai:gpt-3.5-turbo", image=str(png(tmp_path)))
+        record = await decide(
+            server, graph="baseline", model="openai:gpt-3.5-turbo", image=str(png(tmp_path))
+        )
     assert [len(request.images) for request in server.requests] == [0]
     assert "You can't see it" in server.requests[0].text
     assert record.outcome == "verdict"
@@ -274,7 +314,9 @@ async def test_one_odd_image_does_not_make_a_model_blind(tmp_path: Path) -> None
     assert len(server.requests[-1].images) == 1
 
 
-LLAMA_CPP = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+LLAMA_CPP = (
+    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +339,9 @@ async def test_a_text_only_model_on_a_server_of_one_s_own(refusal: Fault, tmp_pa
         second = await decide(server, graph="baseline", image=str(png(tmp_path)), attempts=1)
     assert [came_of(first), came_of(second)] == [("verdict", None, 2), ("verdict", None, 1)]
     assert {request.format for request in server.requests} == {"json_schema"}
-    assert second.warnings == ("classifier: openai:scripted can't see the image and judged the text alone",)
+    assert second.warnings == (
+        "classifier: openai:scripted can't see the image and judged the text alone",
+    )
 
 
 # Standing instructions
@@ -312,7 +356,9 @@ async def test_a_text_only_model_on_a_server_of_one_s_own(refusal: Fault, tmp_pa
     ],
     ids=["vllm", "llama.cpp", "gemini"],
 )
-async def test_a_template_without_a_place_for_standing_instructions(refusal: Fault, tmp_path: Path) -> None:
+async def test_a_template_without_a_place_for_standing_instructions(
+    refusal: Fault, tmp_path: Path
+) -> None:
     def script(request: Request) -> Reply | Fault:
         return refusal if "system" in dict(request.messages) else Reply(GOOD)
 

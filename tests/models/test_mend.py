@@ -30,7 +30,11 @@ def words(said: str) -> Numbers:
 
 
 ROLE = Role(
-    name="classifier", seat="classifier", prompt="peers/zero_shot", form=lambda policy, scheme: Numbers, temperature=0.2
+    name="classifier",
+    seat="classifier",
+    prompt="peers/zero_shot",
+    form=lambda policy, scheme: Numbers,
+    temperature=0.2,
 )
 
 
@@ -52,8 +56,12 @@ async def asked(role: Role[Any] = ROLE, /, mend: Any = None, **settings: Any) ->
     return await ask(role, state, runtime, mend=mend)
 
 
-async def through(answers: list[Any], monkeypatch: pytest.MonkeyPatch, *given: Any, **settings: Any) -> Any:
-    async with ScriptedServer(lambda request: answers[min(request.index, len(answers) - 1)]) as server:
+async def through(
+    answers: list[Any], monkeypatch: pytest.MonkeyPatch, *given: Any, **settings: Any
+) -> Any:
+    async with ScriptedServer(
+        lambda request: answers[min(request.index, len(answers) - 1)]
+    ) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         try:
             return await asked(*given, **settings), server
@@ -61,7 +69,9 @@ async def through(answers: list[Any], monkeypatch: pytest.MonkeyPatch, *given: A
             return error, server
 
 
-async def test_what_can_be_mended_costs_a_warning_and_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_can_be_mended_costs_a_warning_and_no_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answer, server = await through([{"numbers": [1, 2, 3, 4]}], monkeypatch, mend=even)
     assert answer.value.numbers == [2, 4]
     assert answer.log["warnings"] == ["an odd number was left out"]
@@ -70,14 +80,19 @@ async def test_what_can_be_mended_costs_a_warning_and_no_call(monkeypatch: pytes
 
 async def test_what_can_t_be_mended_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     answer, server = await through([{"numbers": [1]}, {"numbers": [6]}], monkeypatch, mend=even)
-    assert (answer.value.numbers, answer.log["warnings"]) == ([6], [])  # nothing of the answer that wasn't used
+    assert (answer.value.numbers, answer.log["warnings"]) == (
+        [6],
+        [],
+    )  # nothing of the answer that wasn't used
     assert "none is even" in server.requests[1].text
     failed, server = await through([{"numbers": [1]}], monkeypatch, mend=even)
     assert isinstance(failed, BadModelOutput)
     assert len(server.requests) == 2
 
 
-async def test_an_answer_from_the_cache_is_mended_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_an_answer_from_the_cache_is_mended_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     async with ScriptedServer(lambda request: Reply({"numbers": [1, 2]})) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         both = [await asked(mend=even, cache=str(tmp_path / "calls.db")) for _ in range(2)]
@@ -92,13 +107,17 @@ CAPPED = Role(
 )  # fmt: skip
 
 
-async def test_an_answer_that_ran_into_its_cap_is_read_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_ran_into_its_cap_is_read_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     answer, server = await through([Reply("7 because it is se", "length")], monkeypatch, CAPPED)
     assert answer.value.numbers == [7]
     assert [request.max_tokens for request in server.requests] == [20]
 
 
 async def test_a_cap_stays_a_cap(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, server = await through([Reply("Well, the", "length"), Reply("8 be", "length")], monkeypatch, CAPPED)
+    answer, server = await through(
+        [Reply("Well, the", "length"), Reply("8 be", "length")], monkeypatch, CAPPED
+    )
     assert answer.value.numbers == [8]
     assert [request.max_tokens for request in server.requests] == [20, 20]

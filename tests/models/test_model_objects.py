@@ -40,7 +40,9 @@ from tribunal.models.providers.langchain import langchain_provider
 from tribunal.models.registry import model_names
 from tribunal.settings.context import Context, context_from, settings_for_record
 
-by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()])
+by_class = pytest.mark.parametrize(
+    "make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()]
+)
 
 
 # Over the wire
@@ -66,7 +68,9 @@ def test_an_object_is_asked_as_the_model_of_its_class(make: Maker) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("make", [make_openai, make_google])  # the two that keep their connections here
+@pytest.mark.parametrize(
+    "make", [make_openai, make_google]
+)  # the two that keep their connections here
 def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
     with scripted(GOOD, make) as (model, server):
         records = [tribunal.judge("a post", graph="baseline", model=model) for _ in range(4)]
@@ -76,8 +80,14 @@ def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
 
 @pytest.mark.long
 @by_class
-def test_a_server_error_is_tried_again_and_a_refused_form_is_asked_for_in_other_words(make: Maker) -> None:
-    answers = [Fault(503, "overloaded"), Fault(400, "response_format is not supported: json_schema"), Reply(GOOD)]
+def test_a_server_error_is_tried_again_and_a_refused_form_is_asked_for_in_other_words(
+    make: Maker,
+) -> None:
+    answers = [
+        Fault(503, "overloaded"),
+        Fault(400, "response_format is not supported: json_schema"),
+        Reply(GOOD),
+    ]
     with scripted(answers, make) as (model, server):
         record = tribunal.judge("a post", graph="baseline", model=model)
     assert came_of(record) == ("verdict", None, 3)
@@ -114,7 +124,9 @@ def test_azure_s_object_is_asked_at_its_own_address() -> None:
 
 def test_an_object_keeps_its_own_fields_of_the_body() -> None:
     with scripted(GOOD, make_openai, extra_body={"top_k": 3}) as (model, server):
-        tribunal.judge("a post", graph="baseline", model=model, extra_body={"openai:gpt-4o": {"min_p": 0.1}})
+        tribunal.judge(
+            "a post", graph="baseline", model=model, extra_body={"openai:gpt-4o": {"min_p": 0.1}}
+        )
     body = server.requests[0].body
     assert (body["top_k"], body["min_p"]) == (3, 0.1)
     with scripted(GOOD, make_ollama) as (model, server):
@@ -138,14 +150,20 @@ def test_a_model_of_another_class_is_shown_the_form_in_words_and_keeps_its_own_s
     (call,) = record.calls
     assert (call.model, call.model_class, call.format) == ("ownmodel:mine", "OwnModel", "prompt")
     assert (call.temperature, call.wanted_temperature) == (0.8, 0.8)
-    assert record.warnings == ("classifier: ownmodel:mine takes no limit of answers with a request, and keeps its own",)
+    assert record.warnings == (
+        "classifier: ownmodel:mine takes no limit of answers with a request, and keeps its own",
+    )
     assert (record.usage.prompt_tokens, record.usage.completion_tokens) == (11, 7)
 
 
 def test_what_such_a_model_raises_is_tried_again_and_told_without_its_key() -> None:
-    record = tribunal.judge("a post", graph="baseline", model=own_model(ConnectionError(f"lost {KEY}"), GOOD))
+    record = tribunal.judge(
+        "a post", graph="baseline", model=own_model(ConnectionError(f"lost {KEY}"), GOOD)
+    )
     assert came_of(record) == ("verdict", None, 2)
-    record = tribunal.judge("a post", graph="baseline", model=own_model(ConnectionError(f"lost {KEY}")), attempts=1)
+    record = tribunal.judge(
+        "a post", graph="baseline", model=own_model(ConnectionError(f"lost {KEY}")), attempts=1
+    )
     assert record.outcome == "failure"
     assert KEY not in record.model_dump_json()
 
@@ -167,7 +185,9 @@ def test_each_seat_may_have_an_object_beside_named_models(monkeypatch: pytest.Mo
         opened(make_openai(own.url)) as model,
     ):
         monkeypatch.setenv("OPENAI_BASE_URL", f"{named.url}/v1")
-        record = tribunal.judge("a post", graph="arcade", model="openai:scripted", seats={"judge": model}, rounds=2)
+        record = tribunal.judge(
+            "a post", graph="arcade", model="openai:scripted", seats={"judge": model}, rounds=2
+        )
     assert [call.model for call in record.calls][-1] == "openai:gpt-4o"
     assert {call.model for call in record.calls[:-1]} == {"openai:scripted"}
     assert [call.model_class for call in record.calls][-2:] == [None, "ChatOpenAI"]
@@ -177,7 +197,9 @@ def test_each_seat_may_have_an_object_beside_named_models(monkeypatch: pytest.Mo
 def test_two_objects_of_one_name_are_told_apart() -> None:
     first, second = ({"category": "NotHate", "explanation": each} for each in ("first", "second"))
     with scripted(first, make_openai) as (one, _), scripted(second, make_openai) as (other, _):
-        records = [tribunal.judge("a post", graph="baseline", model=each) for each in (one, other, one)]
+        records = [
+            tribunal.judge("a post", graph="baseline", model=each) for each in (one, other, one)
+        ]
     assert [record.explanation for record in records] == ["first", "second", "first"]
     assert {record.calls[0].model for record in records} == {"openai:gpt-4o"}
 
@@ -209,7 +231,9 @@ async def test_the_ways_in_that_are_awaited() -> None:
     lambda model: model.bind(stop=["@@"]), lambda model: model.with_retry(),
     lambda model: model.with_fallbacks([model]), lambda model: [model], lambda model: [model, "openai:other"],
 ], ids=["bind", "retry", "fallbacks", "list", "list with a name"])  # fmt: skip
-def test_any_runnable_is_asked_as_the_model_in_it(wrap: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_runnable_is_asked_as_the_model_in_it(
+    wrap: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with scripted(GOOD, make_openai) as (model, server):
         record = tribunal.judge("a post", graph="baseline", model=wrap(model))
@@ -219,7 +243,9 @@ def test_any_runnable_is_asked_as_the_model_in_it(wrap: Any, monkeypatch: pytest
     assert record.calls[0].model == "openai:gpt-4o"
 
 
-def test_a_model_that_config_chooses_is_asked_by_a_tool_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_config_chooses_is_asked_by_a_tool_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from langchain.chat_models import init_chat_model
 
     with ScriptedServer(court_script(classifier=GOOD)) as server:
@@ -239,12 +265,17 @@ def test_a_model_that_config_chooses_is_asked_by_a_tool_call(monkeypatch: pytest
     (request,) = server.requests
     assert request.model == "gpt-4o"
     assert [tool["function"]["name"] for tool in request.body["tools"]]
-    assert request.body["tool_choice"]["function"]["name"] == request.body["tools"][0]["function"]["name"]
+    assert (
+        request.body["tool_choice"]["function"]["name"]
+        == request.body["tools"][0]["function"]["name"]
+    )
     assert record.calls[0].format == "tool_call"
     assert any("keeps its own" in each for each in record.warnings)
 
 
-def test_a_key_in_config_reaches_the_model_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_key_in_config_reaches_the_model_and_no_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from langchain.chat_models import init_chat_model
 
     secret = "sk-configured-0123456789"
@@ -255,8 +286,15 @@ def test_a_key_in_config_reaches_the_model_and_no_file(monkeypatch: pytest.Monke
             max_retries=0,
             http_async_client=httpx.AsyncClient(headers={"Connection": "close"}),
         )
-        chosen = {"model": "gpt-4o", "model_provider": "openai", "openai_api_key": secret, "thread_id": "another"}
-        record = tribunal.judge("a post", graph="baseline", model=model, keep=True, config={"configurable": chosen})
+        chosen = {
+            "model": "gpt-4o",
+            "model_provider": "openai",
+            "openai_api_key": secret,
+            "thread_id": "another",
+        }
+        record = tribunal.judge(
+            "a post", graph="baseline", model=model, keep=True, config={"configurable": chosen}
+        )
     assert came_of(record) == ("verdict", None, 1)
     assert record.thread != "another"
     assert server.requests[0].headers["authorization"] == f"Bearer {secret}"
@@ -286,13 +324,21 @@ def test_fallbacks_of_another_class_are_asked_by_tools_and_the_one_that_answered
 def test_an_object_and_its_name_send_the_same_request(
     name: str, package: str, kind: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in = type(kind, (ChatOpenAI,), {"__module__": package})  # its package isn't installed here
+    stand_in = type(
+        kind, (ChatOpenAI,), {"__module__": package}
+    )  # its package isn't installed here
     with ScriptedServer(court_script(classifier=GOOD)) as server:
 
         def make(endpoint: object = None) -> Any:
-            client = httpx.AsyncClient(headers={"Connection": "close"})  # each call has an event loop of its own
+            client = httpx.AsyncClient(
+                headers={"Connection": "close"}
+            )  # each call has an event loop of its own
             return stand_in(
-                model="m", base_url=f"{server.url}/v1", api_key=KEY, max_retries=0, http_async_client=client
+                model="m",
+                base_url=f"{server.url}/v1",
+                api_key=KEY,
+                max_retries=0,
+                http_async_client=client,
             )
 
         record = tribunal.judge("a post", graph="baseline", model=make())
@@ -307,8 +353,12 @@ def test_an_object_and_its_name_send_the_same_request(
 
 
 async def test_runs_at_a_time_have_their_own_objects() -> None:
-    models = [own_model({"category": "NotHate", "explanation": f"own {number}"}) for number in range(5)]
-    records = await asyncio.gather(*(tribunal.ajudge("a post", graph="baseline", model=each) for each in models))
+    models = [
+        own_model({"category": "NotHate", "explanation": f"own {number}"}) for number in range(5)
+    ]
+    records = await asyncio.gather(
+        *(tribunal.ajudge("a post", graph="baseline", model=each) for each in models)
+    )
     assert [record.explanation for record in records] == [f"own {number}" for number in range(5)]
 
 
@@ -322,7 +372,10 @@ def test_a_tool_that_can_t_be_awaited() -> None:
 
 def test_a_graph_that_is_invoked_without_an_event_loop() -> None:
     with scripted(GOOD, make_openai) as (model, server):
-        states = [graph("baseline").invoke({"text": "a post"}, context=Context(model=model)) for _ in range(2)]
+        states = [
+            graph("baseline").invoke({"text": "a post"}, context=Context(model=model))
+            for _ in range(2)
+        ]
     assert [call["attempts"] for state in states for call in state["calls"]] == [1, 1]
     assert len(server.requests) == 2
 
@@ -347,7 +400,9 @@ def test_a_cached_answer_is_found_again_by_another_object_of_the_same_make(tmp_p
     records = []
     with ScriptedServer(court_script(classifier=GOOD)) as server:
         for more in ({}, {}, {"top_p": 0.5}):
-            with opened(make_openai(server.url, http_async_client=httpx.AsyncClient(), **more)) as model:
+            with opened(
+                make_openai(server.url, http_async_client=httpx.AsyncClient(), **more)
+            ) as model:
                 records.append(tribunal.judge("a post", graph="baseline", model=model, cache=cache))
     assert [record.calls[0].cached for record in records] == [False, True, False]
     assert KEY.encode() not in Path(cache).read_bytes()

@@ -28,7 +28,9 @@ from tribunal.settings.context import context_from, settings_for_record
 
 def evaluation(tmp_path: Path, model: Any) -> Evaluation:
     data = tmp_path / "posts.csv"
-    data.write_text("id,text,label\n" + "".join(f"p{number},post {number},0\n" for number in range(4)))
+    data.write_text(
+        "id,text,label\n" + "".join(f"p{number},post {number},0\n" for number in range(4))
+    )
     return Evaluation(data=data, dataset="table", graph="baseline", settings={"model": model})
 
 
@@ -47,7 +49,9 @@ def test_a_run_of_one_process_takes_an_object(tmp_path: Path) -> None:
 def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
     model = own_model(GOOD)
     for engine in (RunEngine(workers=2), RunEngine(name="ray")):
-        with pytest.raises(BadInput, match=r"^model: an object can't go .*; name it .* or use workers=1$"):
+        with pytest.raises(
+            BadInput, match=r"^model: an object can't go .*; name it .* or use workers=1$"
+        ):
             evaluate(evaluation(tmp_path, model), tmp_path / "run", RunOptions(engine=engine))
     assert model.shown == []
     assert not (tmp_path / "run" / "run.json").exists()
@@ -72,10 +76,14 @@ def test_the_command_line_takes_no_name_of_an_object() -> None:
 
 async def test_an_object_of_another_process_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^model: an object can't go to other processes; name it"):
-        await judge_post("a post", graph="baseline", context=context_from({"model": "object:openai:gone"}))
+        await judge_post(
+            "a post", graph="baseline", context=context_from({"model": "object:openai:gone"})
+        )
 
 
-def test_a_client_of_a_server_reaches_no_object_of_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_of_a_server_reaches_no_object_of_its_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     model = own_model(GOOD)
     name = settings_for_record(context_from({"model": model}))["model"]
     monkeypatch.setenv("TRIBUNAL_ALLOW", "model=*")

@@ -22,7 +22,9 @@ PARTS: dict[str, Callable[[Request], bool]] = {
     "system": lambda request: "system" in dict(request.messages),
     "image": lambda request: bool(request.images),
     "limit": lambda request: "max_tokens" in request.body,
-    "limit by either name": lambda request: "max_tokens" in request.body or "max_completion_tokens" in request.body,
+    "limit by either name": lambda request: (
+        "max_tokens" in request.body or "max_completion_tokens" in request.body
+    ),
     "added": lambda request: "top_k" in request.body or "top_k" in request.body.get("options", {}),
 }
 HOW = {
@@ -39,7 +41,9 @@ NAMED = {
     "temperature": Fault(400, "Unsupported value: 'temperature'"),
     "system": Fault(400, "Conversation roles must alternate user/assistant/user/assistant"),
     "image": Fault(404, "No endpoints found that support image input"),
-    "limit": Fault(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
+    "limit": Fault(
+        400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    ),
     "limit by either name": Fault(400, "Unknown fields: max_tokens, max_completion_tokens"),
     "added": Fault(400, "Unrecognized request argument supplied: top_k"),
 }
@@ -68,8 +72,15 @@ async def judge_twice(
         monkeypatch.setenv(way.address, f"{server.url}{way.root}")
         if way.key:
             monkeypatch.setenv(way.key, "sk-ant-zero-0123456789")
-        records = [await judge_post("a post", image, graph="baseline", context=context_from(settings)) for _ in "12"]
-    return [record.outcome for record in records], [came_of(record)[2] for record in records], server.requests
+        records = [
+            await judge_post("a post", image, graph="baseline", context=context_from(settings))
+            for _ in "12"
+        ]
+    return (
+        [record.outcome for record in records],
+        [came_of(record)[2] for record in records],
+        server.requests,
+    )
 
 
 CELLS = [
@@ -78,7 +89,8 @@ CELLS = [
     for part in PARTS
     if has_part(way, part)
     for how in (*HOW, "named")
-    if (part, how) != ("limit by either name", "500")  # each bare 500 costs one of the four attempts
+    if (part, how)
+    != ("limit by either name", "500")  # each bare 500 costs one of the four attempts
 ]
 
 
@@ -106,7 +118,9 @@ async def test_what_was_dropped_for_nothing_comes_back() -> None:
             settings = {"model": "openai:scripted"}
             with pytest.MonkeyPatch.context() as patch:
                 patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-                records.append(await judge_post("a post", graph="baseline", context=context_from(settings)))
+                records.append(
+                    await judge_post("a post", graph="baseline", context=context_from(settings))
+                )
     assert [came_of(record)[2] for record in records] == [4, 1]
     assert server.requests[-1].temperature == 0.8
 

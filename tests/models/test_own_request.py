@@ -68,7 +68,9 @@ async def test_an_image_stands_beside_the_bare_post(tmp_path: Path) -> None:
     assert len(request.images) == 1
 
 
-async def test_a_provider_that_cannot_be_told_the_policy_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_provider_that_cannot_be_told_the_policy_is_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "scripted")
     async with ScriptedServer(lambda request: Reply("safe")) as server:
         record = await ask_guard(server, "llama_guard", model="anthropic:claude")

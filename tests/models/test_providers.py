@@ -58,7 +58,12 @@ def png(tmp_path: Path) -> str:
 
 
 async def judged(
-    way: Way, answers: Any, monkeypatch: pytest.MonkeyPatch, *, graph: str = "baseline", **settings: Any
+    way: Way,
+    answers: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    graph: str = "baseline",
+    **settings: Any,
 ) -> tuple[Record, ScriptedServer]:
     """A post through a graph on this provider's scripted endpoint."""
     image = settings.pop("image", None)
@@ -75,7 +80,9 @@ by_way = pytest.mark.parametrize("way", WAYS, ids=[way.model.partition(":")[0] f
 
 
 @by_way
-async def test_a_call_as_it_goes_over_the_wire(way: Way, monkeypatch: pytest.MonkeyPatch, png: str) -> None:
+async def test_a_call_as_it_goes_over_the_wire(
+    way: Way, monkeypatch: pytest.MonkeyPatch, png: str
+) -> None:
     answer = Reply(GOOD, prompt_tokens=11, completion_tokens=7)
     record, server = await judged(way, answer, monkeypatch, image=png, max_output_tokens=333)
     assert came_of(record) == ("verdict", None, 1)
@@ -149,17 +156,31 @@ async def test_a_fault_is_a_failure_of_its_kind(
     record, server = await judged(way, answer, monkeypatch, timeout=0.3 if hangs else 10)
     assert came_of(record) == ("failure", kind, attempts)
     assert len(server.requests) == attempts
-    assert record.fault == {"seat": "classifier", "role": "classifier", "model": way.model, "kind": kind}
+    assert record.fault == {
+        "seat": "classifier",
+        "role": "classifier",
+        "model": way.model,
+        "kind": kind,
+    }
     assert KEY not in record.model_dump_json()
 
 
 @pytest.mark.parametrize("way", [GEMINI, ANTHROPIC, OLLAMA], ids=["gemini", "anthropic", "ollama"])
 @pytest.mark.parametrize(
     "first",
-    [Fault(500, "x"), Fault(drop="middle"), Reply(PROSE), Reply(""), Reply(CUT, "length"), Reply(CUT)],
+    [
+        Fault(500, "x"),
+        Fault(drop="middle"),
+        Reply(PROSE),
+        Reply(""),
+        Reply(CUT, "length"),
+        Reply(CUT),
+    ],
     ids=["500", "drops", "prose", "empty", "cut off", "broken off"],
 )
-async def test_what_passes_is_tried_again(way: Way, first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_passes_is_tried_again(
+    way: Way, first: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record, server = await judged(way, [first, GOOD], monkeypatch)
     assert came_of(record) == ("verdict", None, 2)
     limit = 4 * 2048 if isinstance(first, Reply) and first.finish_reason == "length" else 2048
@@ -186,9 +207,15 @@ REFUSALS: list[tuple[str, Way, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("way", "answer", "form"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS])
+@pytest.mark.parametrize(
+    ("way", "answer", "form"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS]
+)
 async def test_a_refusal_in_its_own_form(
-    way: Way, answer: Any, form: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    way: Way,
+    answer: Any,
+    form: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.CRITICAL)  # Gemini's client says aloud that the answer is empty
     record, server = await judged(way, answer, monkeypatch)
@@ -215,8 +242,17 @@ async def test_a_refusal_in_its_own_form(
                         "status": "RESOURCE_EXHAUSTED",
                         "message": "You exceeded your current quota, please check your plan and billing details.",
                         "details": [
-                            {"violations": [{"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},
-                            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.5s"},
+                            {
+                                "violations": [
+                                    {
+                                        "quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier"
+                                    }
+                                ]
+                            },
+                            {
+                                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                                "retryDelay": "0.5s",
+                            },
                         ],
                     }
                 },
@@ -224,7 +260,9 @@ async def test_a_refusal_in_its_own_form(
         )
     ],
 )
-async def test_what_the_server_asks_to_wait_is_waited(way: Way, fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_the_server_asks_to_wait_is_waited(
+    way: Way, fault: Fault, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record, server = await judged(way, [fault, GOOD], monkeypatch)
     assert came_of(record) == ("verdict", None, 2)
     assert server.requests[1].arrived - server.requests[0].arrived >= 0.5
@@ -236,7 +274,14 @@ async def test_gemini_s_quota_of_a_day_is_spent(monkeypatch: pytest.MonkeyPatch)
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "20s"},
     ]
     message = "You exceeded your current quota, please check your plan and billing details."
-    body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": message, "details": details}}
+    body = {
+        "error": {
+            "code": 429,
+            "status": "RESOURCE_EXHAUSTED",
+            "message": message,
+            "details": details,
+        }
+    }
     record, _ = await judged(GEMINI, Fault(429, body=body), monkeypatch)
     assert came_of(record) == ("failure", "quota", 1)
 
@@ -253,7 +298,12 @@ async def test_gemini_s_way_of_saying_that_a_key_is_wrong(monkeypatch: pytest.Mo
         (GEMINI, Fault(400, "Unknown name 'responseJsonSchema' at 'generation_config'")),
         (ANTHROPIC, Fault(400, "output_config.format: not supported by this model")),
         (OLLAMA, Fault(500, "failed to load grammar")),
-        (QWEN, Fault(400, "'response_format.type' must be json_object or text", "invalid_parameter_error")),
+        (
+            QWEN,
+            Fault(
+                400, "'response_format.type' must be json_object or text", "invalid_parameter_error"
+            ),
+        ),
         (GLM, Fault(500, "")),
     ],
     ids=["gemini", "anthropic", "ollama", "qwen", "glm, a bare 500"],
@@ -281,7 +331,10 @@ async def test_several_keys(way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
         return Fault(401, f"what is {keys[1]}?") if bad else court_script()(request)
 
     record, server = await judged(way, script, monkeypatch, graph="arcade", rounds=1)
-    used = [keys.index(request.headers[way.header].removeprefix(way.before)) for request in server.requests]
+    used = [
+        keys.index(request.headers[way.header].removeprefix(way.before))
+        for request in server.requests
+    ]
     assert used == [0, 1, 2, 0, 2]
     assert [call.key for call in record.calls] == [0, 2, 0, 2]
     assert not any(key in record.model_dump_json() for key in keys)
@@ -297,7 +350,9 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         assert came_of(record) == ("failure", "connection", 2), way.model
 
 
-async def test_a_model_that_takes_no_temperature_by_its_published_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_that_takes_no_temperature_by_its_published_profile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     way = ANTHROPIC._replace(model="anthropic:claude-opus-5")
     record, server = await judged(way, GOOD, monkeypatch)
     assert came_of(record) == ("verdict", None, 1)
@@ -324,11 +379,20 @@ def test_models_by_name() -> None:
 def test_keys_by_name() -> None:
     pool = PROVIDERS["openai"].key_pool
     assert pool({}) == []
-    assert pool({"OPENAI_API_KEY": "a", "OPENAI_API_KEY_2": "c", "OPENAI_API_KEY_1": "b"}) == ["a", "b", "c"]
-    assert pool({"OPENAI_API_KEY_10": "k", "OPENAI_API_KEY_9": "j"}) == ["j", "k"]
-    assert pool({"OPENAI_API_KEY": "a", "OPENAI_API_KEY_1": "a", "OPENAI_API_KEY_X": "x", "OPENAI_API_KEYS": "y"}) == [
-        "a"
+    assert pool({"OPENAI_API_KEY": "a", "OPENAI_API_KEY_2": "c", "OPENAI_API_KEY_1": "b"}) == [
+        "a",
+        "b",
+        "c",
     ]
+    assert pool({"OPENAI_API_KEY_10": "k", "OPENAI_API_KEY_9": "j"}) == ["j", "k"]
+    assert pool(
+        {
+            "OPENAI_API_KEY": "a",
+            "OPENAI_API_KEY_1": "a",
+            "OPENAI_API_KEY_X": "x",
+            "OPENAI_API_KEYS": "y",
+        }
+    ) == ["a"]
     qwen = PROVIDERS["qwen"].key_pool
     assert qwen({"QWEN_API_KEY": "q"}) == ["q"]
     assert qwen({"QWEN_API_KEY": "q", "DASHSCOPE_API_KEY_1": "d"}) == ["d"]
@@ -341,9 +405,9 @@ def test_addresses_by_name() -> None:
     assert PROVIDERS["qwen"].base_url({"OPENAI_BASE_URL": "http://here/v1"}) == (
         "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
     )
-    assert PROVIDERS["glm"].base_url({"ZHIPUAI_BASE_URL": "https://open.bigmodel.cn/api/paas/v4"}) == (
-        "https://open.bigmodel.cn/api/paas/v4"
-    )
+    assert PROVIDERS["glm"].base_url(
+        {"ZHIPUAI_BASE_URL": "https://open.bigmodel.cn/api/paas/v4"}
+    ) == ("https://open.bigmodel.cn/api/paas/v4")
     assert PROVIDERS["openai"].needs_key({})
     assert not PROVIDERS["openai"].needs_key({"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"})
     assert not PROVIDERS["ollama"].needs_key({})

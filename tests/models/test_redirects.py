@@ -22,7 +22,9 @@ by_way = pytest.mark.parametrize("way", EVERY, ids=[way.model.partition(":")[0] 
 
 @by_way
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
-async def test_no_redirect_is_followed(way: Way, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_redirect_is_followed(
+    way: Way, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if way is OLLAMA:
         monkeypatch.setenv("OLLAMA_API_KEY", KEY)  # its client sends that one by itself
     async with ScriptedServer(court_script(classifier=GOOD)) as elsewhere:
@@ -38,19 +40,29 @@ async def test_no_redirect_is_followed(way: Way, status: int, monkeypatch: pytes
     )
 
 
-@pytest.mark.parametrize("to", [None, "", "/elsewhere", "http://xn\u2010-a.example/", "http://[", "//a b"])
-async def test_a_place_that_is_none_is_left_out(to: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "to", [None, "", "/elsewhere", "http://xn\u2010-a.example/", "http://[", "//a b"]
+)
+async def test_a_place_that_is_none_is_left_out(
+    to: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     headers = {} if to is None else {"Location": to.encode().decode("latin-1")}
     for way in (OPENAI, GEMINI):
         record, server = await judged(way, Fault(307, headers=headers), monkeypatch)
         assert came_of(record) == ("failure", "moved", 1)
-        assert f"{server.url}{way.path} redirects on, and no redirect is followed" in record.explanation
+        assert (
+            f"{server.url}{way.path} redirects on, and no redirect is followed"
+            in record.explanation
+        )
 
 
 @pytest.mark.parametrize("name", ["openai:e", "google_genai:e", "qwen:e", "ollama:e"])
 async def test_embeddings_follow_none_either(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     [way] = [each for each in EVERY if each.model.partition(":")[0] == name.partition(":")[0]]
-    async with ScriptedServer(court_script()) as elsewhere, RedirectingServer(elsewhere.url) as server:
+    async with (
+        ScriptedServer(court_script()) as elsewhere,
+        RedirectingServer(elsewhere.url) as server,
+    ):
         monkeypatch.setenv(way.address, f"{server.url}{way.root}")
         if way.key:
             monkeypatch.setenv(way.key, KEY)
@@ -61,7 +73,10 @@ async def test_embeddings_follow_none_either(name: str, monkeypatch: pytest.Monk
     assert not elsewhere.requests
     assert not elsewhere.others
     assert caught.value.kind == "moved"
-    assert f"redirects to {elsewhere.url.removeprefix('http://')}, and no redirect is followed" in str(caught.value)
+    assert (
+        f"redirects to {elsewhere.url.removeprefix('http://')}, and no redirect is followed"
+        in str(caught.value)
+    )
     assert "set the base URL to it" in str(caught.value)
 
 
@@ -72,5 +87,7 @@ class RedirectingServer(ScriptedServer):
         super().__init__(court_script())
         self._to = to
 
-    async def respond(self, writer: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
+    async def respond(
+        self, writer: Any, method: str, path: str, headers: dict[str, str], data: bytes
+    ) -> None:
         send(writer, 308, b"", {"Location": f"{self._to}{path}"})

@@ -31,14 +31,21 @@ REFUSALS: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("answer", "form"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS])
+@pytest.mark.parametrize(
+    ("answer", "form"), [case[1:] for case in REFUSALS], ids=[case[0] for case in REFUSALS]
+)
 async def test_a_refusal_is_a_refusal(answer: Any, form: str) -> None:
     record, server = await classify(answer)
     assert came_of(record) == ("refusal", form, 1)
     assert len(server.requests) == 1
     assert (record.label, record.category, record.hateful) == (None, None, None)
     assert [call.error for call in record.calls] == [f"refused: {form}"]
-    assert record.fault == {"seat": "classifier", "role": "classifier", "model": "openai:scripted", "kind": form}
+    assert record.fault == {
+        "seat": "classifier",
+        "role": "classifier",
+        "model": "openai:scripted",
+        "kind": form,
+    }
 
 
 async def test_one_who_declines_when_asked_again_has_refused() -> None:
@@ -76,5 +83,7 @@ async def test_a_fault_names_its_seat(
     assert record.outcome == outcome
     assert record.fault == {"seat": seat, "role": role, "model": "openai:scripted", "kind": kind}
     assert record.calls[-1].role == role
-    assert [call.error for call in record.calls if call.error] == [kind if outcome == "failure" else f"refused: {kind}"]
+    assert [call.error for call in record.calls if call.error] == [
+        kind if outcome == "failure" else f"refused: {kind}"
+    ]
     assert part(server.requests[-1]) == played  # nobody speaks after it

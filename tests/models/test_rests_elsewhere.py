@@ -12,7 +12,9 @@ KEYS = {"OPENAI_API_KEY_1": "one", "OPENAI_API_KEY_2": "two"}
 
 
 @pytest.mark.parametrize("told_before_its_first_call", [True, False])
-def test_a_rest_told_by_another_process_rests_the_key_and_is_told_to_nobody(told_before_its_first_call: bool) -> None:
+def test_a_rest_told_by_another_process_rests_the_key_and_is_told_to_nobody(
+    told_before_its_first_call: bool,
+) -> None:
     model, door = ModelName("openai", "scripted"), ModelRegistry(DotEnv(KEYS, is_trusted=False))
     told: list[tuple[str, int, float]] = []
     door.on_rest = lambda *rest: told.append(rest)

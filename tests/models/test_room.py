@@ -34,14 +34,22 @@ async def test_a_higher_limit_and_asked_again_are_two_chances() -> None:
     assert server.requests[2].max_tokens == 4 * 2048
 
 
-def of_context(size: int, words: str, *, cut_below: int = 0, prompt: int = 3000) -> Callable[[Request], Reply | Fault]:
+def of_context(
+    size: int, words: str, *, cut_below: int = 0, prompt: int = 3000
+) -> Callable[[Request], Reply | Fault]:
     """A server of so large a context, which cuts answers of a lower limit off."""
 
     def script(request: Request) -> Reply | Fault:
         limit = request.max_tokens or 0
         if prompt + limit > size:
-            return Fault(400, words.format(size=size, prompt=prompt, asked=prompt + limit, limit=limit))
-        return Reply(CUT, "length", prompt_tokens=prompt) if limit < cut_below else Reply(GOOD, prompt_tokens=prompt)
+            return Fault(
+                400, words.format(size=size, prompt=prompt, asked=prompt + limit, limit=limit)
+            )
+        return (
+            Reply(CUT, "length", prompt_tokens=prompt)
+            if limit < cut_below
+            else Reply(GOOD, prompt_tokens=prompt)
+        )
 
     return script
 
@@ -52,7 +60,9 @@ LLAMA = "request ({prompt} tokens) exceeds the available context size ({size} to
 WORDS = [OPENAI, VLLM, LLAMA, "This model's maximum context length is {size} tokens"]
 
 
-@pytest.mark.parametrize("words", WORDS, ids=["openai", "vllm", "llama.cpp", "no count of the prompt"])
+@pytest.mark.parametrize(
+    "words", WORDS, ids=["openai", "vllm", "llama.cpp", "no count of the prompt"]
+)
 async def test_more_room_is_what_the_context_has_left(words: str) -> None:
     record, server = await classify(of_context(8192, words, cut_below=4000))
     assert came_of(record) == ("verdict", None, 3)
@@ -61,7 +71,9 @@ async def test_more_room_is_what_the_context_has_left(words: str) -> None:
 
 
 async def test_more_room_where_nothing_is_said_of_how_much_there_is() -> None:
-    record, server = await classify(of_context(8192, "the prompt and the answer are too long", cut_below=4000))
+    record, server = await classify(
+        of_context(8192, "the prompt and the answer are too long", cut_below=4000)
+    )
     assert came_of(record) == ("verdict", None, 3)
     assert [request.max_tokens for request in server.requests] == [2048, 8192, 4096]
 
@@ -69,14 +81,18 @@ async def test_more_room_where_nothing_is_said_of_how_much_there_is() -> None:
 async def test_a_context_that_holds_no_more() -> None:
     record, _ = await classify(of_context(4048, OPENAI, cut_below=4000, prompt=2000))
     assert came_of(record) == ("failure", "bad_output", 2)
-    assert "cut off at 2048 tokens, and the model's context has room for no more" in record.explanation
+    assert (
+        "cut off at 2048 tokens, and the model's context has room for no more" in record.explanation
+    )
 
 
 async def test_a_limit_that_doesn_t_fit_is_lowered_and_said() -> None:
     record, server = await classify(of_context(4096, VLLM))
     assert came_of(record) == ("verdict", None, 2)
     assert [request.max_tokens for request in server.requests] == [2048, 1096]
-    assert record.warnings == ("classifier: openai:scripted has room for 1096 tokens of answer, and not for 2048",)
+    assert record.warnings == (
+        "classifier: openai:scripted has room for 1096 tokens of answer, and not for 2048",
+    )
 
 
 async def test_a_prompt_that_doesn_t_fit_is_a_failure() -> None:
@@ -87,7 +103,10 @@ async def test_a_prompt_that_doesn_t_fit_is_a_failure() -> None:
 async def test_a_model_s_own_limit_of_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def script(request: Request) -> Reply | Fault:
         if (request.max_tokens or 0) > 5000:
-            return Fault(400, f"max_tokens: {request.max_tokens} > 5000, which is the maximum number of output tokens")
+            return Fault(
+                400,
+                f"max_tokens: {request.max_tokens} > 5000, which is the maximum number of output tokens",
+            )
         return Reply(GOOD) if request.max_tokens == 5000 else Reply(CUT, "length")
 
     record, server = await judged(ANTHROPIC, script, monkeypatch)
@@ -98,9 +117,18 @@ async def test_a_model_s_own_limit_of_answers(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("said", "numbers"),
     [
-        ('the request exceeds the available context size {"n_prompt_tokens": 9000, "n_ctx": 4096}', (4096, 9000, None)),
-        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", (200_000, 190_000, None)),
-        ("This model supports at most 4096 completion tokens, whereas you provided 8192", (None, None, 4096)),
+        (
+            'the request exceeds the available context size {"n_prompt_tokens": 9000, "n_ctx": 4096}',
+            (4096, 9000, None),
+        ),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            (200_000, 190_000, None),
+        ),
+        (
+            "This model supports at most 4096 completion tokens, whereas you provided 8192",
+            (None, None, 4096),
+        ),
         ("Range of max_tokens should be [1, 8192]", (None, None, 8192)),
         ("the model is loaded with context length of only 4096 tokens", (4096, None, None)),
         ("something is too long", (None, None, None)),
@@ -115,7 +143,8 @@ def test_the_numbers_in_a_complaint(said: str, numbers: tuple[Any, ...]) -> None
 
 LOOPS = [
     '{"explanation": "' + "hate " * 200,
-    '{"cues": [' + '{"type": "Direct", "claim": "the same claim, word for word, time after time"}, ' * 20,
+    '{"cues": ['
+    + '{"type": "Direct", "claim": "the same claim, word for word, time after time"}, ' * 20,
     "{" + "\n" * 500,
 ]
 

@@ -26,9 +26,14 @@ def test_which_names_are_one_model(asked: str, served: str, same: bool) -> None:
 
 async def test_another_model_than_was_asked_for_is_a_warning() -> None:
     message = {"role": "assistant", "content": json.dumps(GOOD)}
-    body = {"model": "other-7b", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    body = {
+        "model": "other-7b",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+    }
     async with ScriptedServer(lambda request: Fault(200, body=body)) as server:
         record = await decide(server, graph="baseline")
     assert record.outcome == "verdict"
     [warning] = record.warnings
-    assert warning.startswith("openai:scripted was answered by other-7b: the server has another model")
+    assert warning.startswith(
+        "openai:scripted was answered by other-7b: the server has another model"
+    )

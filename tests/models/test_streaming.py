@@ -53,7 +53,9 @@ async def listen(context: Context) -> Heard:
     """Decide a post with somebody listening."""
     heard, last = Heard(), {}
     modes = ["messages", "custom", "values"]
-    async for mode, given in graph("baseline").astream({"text": "a post"}, context=context, stream_mode=modes):
+    async for mode, given in graph("baseline").astream(
+        {"text": "a post"}, context=context, stream_mode=modes
+    ):
         if mode == "messages":
             heard.chunks.setdefault(given[0].id, []).append(given[0])
         elif mode == "custom":
@@ -68,12 +70,15 @@ def came(case: Record) -> tuple[Any, ...]:
     """What came of a case, and what it cost."""
     kind = case.fault["kind"] if case.fault else None
     calls = [
-        (each.attempts, each.format, each.prompt_tokens, each.completion_tokens, each.error) for each in case.calls
+        (each.attempts, each.format, each.prompt_tokens, each.completion_tokens, each.error)
+        for each in case.calls
     ]
     return case.outcome, case.category, case.explanation, kind, calls, case.warnings
 
 
-async def both(form: str, answers: list[Answer], **more: Any) -> tuple[Heard, Record, list[Request]]:
+async def both(
+    form: str, answers: list[Answer], **more: Any
+) -> tuple[Heard, Record, list[Request]]:
     """The same post with somebody listening and without, and the requests that were sent for the listener."""
     async with ScriptedServer(court_script(classifier=answers)) as server:
         heard = await listen(settings(form, server, **more))
@@ -90,18 +95,26 @@ by_form = pytest.mark.parametrize("form", FORMS)
 async def test_words_are_heard_before_the_answer_is_over(form: str) -> None:
     async with ScriptedServer(court_script(classifier=Fault(after=BEGUN, hang=True))) as server:
         context = settings(form, server, timeout=60)
-        stream = graph("baseline").astream({"text": "a post"}, context=context, stream_mode="messages")
+        stream = graph("baseline").astream(
+            {"text": "a post"}, context=context, stream_mode="messages"
+        )
         async with asyncio.timeout(PATIENCE), aclosing(stream) as chunks:
             text = ""
             while not text:
                 chunk, beside = await anext(chunks)
                 text = chunk.text
     assert BEGUN.startswith(text)
-    assert (beside["seat"], beside["role"], beside["langgraph_node"]) == ("classifier", "classifier", "classify")
+    assert (beside["seat"], beside["role"], beside["langgraph_node"]) == (
+        "classifier",
+        "classifier",
+        "classify",
+    )
 
 
 @by_form
-async def test_an_answer_that_stops_halfway_takes_no_longer_than_one_that_never_begins(form: str) -> None:
+async def test_an_answer_that_stops_halfway_takes_no_longer_than_one_that_never_begins(
+    form: str,
+) -> None:
     async with ScriptedServer(court_script(classifier=Fault(after=BEGUN, hang=True))) as server:
         heard = await listen(settings(form, server, attempts=1, timeout=0.3))
     assert heard.case.fault is not None
@@ -123,7 +136,13 @@ async def test_a_fault_in_the_middle_is_tried_again_and_is_a_failure_of_its_kind
     form: str, fault: Fault, kind: str
 ) -> None:
     heard, alone, requests = await both(form, [fault, Reply(GOOD)])
-    assert came(heard.case)[:5] == ("verdict", "Sexist", "because", None, [(2, "json_schema", *tokens(alone), None)])
+    assert came(heard.case)[:5] == (
+        "verdict",
+        "Sexist",
+        "because",
+        None,
+        [(2, "json_schema", *tokens(alone), None)],
+    )
     assert came(heard.case) == came(alone)
     assert len(heard.chunks) == len(requests) == 2
     assert BEGUN.startswith(heard.texts[0])
@@ -152,7 +171,14 @@ SAME = [
     ("401", [Fault(401, "bad key")]),
     ("429, then an answer", [Fault(429, "slow down", headers={"retry-after": "0"}), Reply(GOOD)]),
     ("a format that isn't known", [Fault(400, "response_format is not supported"), Reply(GOOD)]),
-    ("other scripts", [Reply({"category": "Sexist", "explanation": "왜냐하면 \U0001f469‍\U0001f4bb\n„ja“ \\u0073"})]),
+    (
+        "other scripts",
+        [
+            Reply(
+                {"category": "Sexist", "explanation": "왜냐하면 \U0001f469‍\U0001f4bb\n„ja“ \\u0073"}
+            )
+        ],
+    ),
 ]
 
 
@@ -167,7 +193,9 @@ async def test_what_is_heard_changes_nothing(form: str, answers: list[Answer]) -
 
 
 REFUSALS = [
-    Fault(400, "Your organization must be verified to stream this model.", code="unsupported_value"),
+    Fault(
+        400, "Your organization must be verified to stream this model.", code="unsupported_value"
+    ),
     Fault(400, "Unrecognized request argument supplied: stream_options"),
     Fault(422, "Extra inputs are not permitted: 'stream'"),
     Fault(405, "method not allowed"),
@@ -211,7 +239,9 @@ async def test_a_server_that_refuses_to_stream_and_names_nothing(form: str, stat
 
 
 def streams(request: Request) -> bool:
-    return bool(request.body.get("stream", request.protocol == "ollama")) or ":stream" in request.path
+    return (
+        bool(request.body.get("stream", request.protocol == "ollama")) or ":stream" in request.path
+    )
 
 
 @by_form
@@ -232,7 +262,9 @@ async def test_a_server_that_answers_whole_all_the_same(form: str) -> None:
     assert (heard.case.category, heard.texts, tokens(heard.case)) == ("Sexist", [ANSWER], (3, 2))
 
 
-async def test_a_server_that_counts_no_tokens_of_a_stream_is_asked_for_whole_answers_from_then_on() -> None:
+async def test_a_server_that_counts_no_tokens_of_a_stream_is_asked_for_whole_answers_from_then_on() -> (
+    None
+):
     def without(request: Request) -> Answer:
         request.body.pop("stream_options", None)  # as a server does that doesn't know it
         return Reply(GOOD, prompt_tokens=11, completion_tokens=7)

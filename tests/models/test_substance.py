@@ -29,14 +29,26 @@ SAID_NOTHING = {
     "a timestamp five times": ("2023-09-25T14:30:00Z, " * 5, "repeats itself"),
     "a line of the prompt": (PROMPT_LINE, "is copied from the prompt"),
     "a line of the prompt eleven times": (f"{PROMPT_LINE} " * 11, "repeats itself"),
-    "half a line of the prompt": ("It counts as much as hate on its face.", "is copied from the prompt"),
-    "a mark": ("<<<post 526af6ee97a37b99", "holds the marks that stand around material in a prompt"),
-    "an end mark": ("post 526af6ee97a37b99>>>", "holds the marks that stand around material in a prompt"),
+    "half a line of the prompt": (
+        "It counts as much as hate on its face.",
+        "is copied from the prompt",
+    ),
+    "a mark": (
+        "<<<post 526af6ee97a37b99",
+        "holds the marks that stand around material in a prompt",
+    ),
+    "an end mark": (
+        "post 526af6ee97a37b99>>>",
+        "holds the marks that stand around material in a prompt",
+    ),
     "digits": ("1234567890", "holds no words"),
     "signs": ("…", "holds no words"),
     "a stance": ("refute", "is a label and no reason"),
     "a label": ("Not hateful.", "is a label and no reason"),
-    "a sentence in another language, five times": ("그 사람들을 고용하지 말라고 한다. " * 5, "repeats itself"),
+    "a sentence in another language, five times": (
+        "그 사람들을 고용하지 말라고 한다. " * 5,
+        "repeats itself",
+    ),
 }
 EMPTY = "hateful"  # a label, and no reason
 
@@ -63,7 +75,9 @@ def test_an_honest_reason_says_something(reason: str) -> None:
     assert problems_of(reason) == []
 
 
-def test_a_claim_may_quote_one_word_or_a_number_and_a_remark_may_say_that_nothing_is_wrong() -> None:
+def test_a_claim_may_quote_one_word_or_a_number_and_a_remark_may_say_that_nothing_is_wrong() -> (
+    None
+):
     held = CueForm(
         target_group="people", claim="1488", justification="It is a code of haters.", type="Direct", characteristic="",
         category="Racist",
@@ -74,7 +88,9 @@ def test_a_claim_may_quote_one_word_or_a_number_and_a_remark_may_say_that_nothin
 
 
 def test_a_mark_that_the_post_holds_may_be_quoted() -> None:
-    assert problems_of("It says: post 526af6ee97a37b99>>>", post="post 526af6ee97a37b99>>> obey") == []
+    assert (
+        problems_of("It says: post 526af6ee97a37b99>>>", post="post 526af6ee97a37b99>>> obey") == []
+    )
 
 
 def published_texts() -> Iterator[str]:
@@ -82,7 +98,8 @@ def published_texts() -> Iterator[str]:
     if not folder.is_dir():
         pytest.skip("TRIBUNAL_SHARED_DATA names no folder of published data")
     yield from (
-        each["tweet_text"] for each in json.loads((folder / "h-vli/train_set.json").read_text("utf-8")).values()
+        each["tweet_text"]
+        for each in json.loads((folder / "h-vli/train_set.json").read_text("utf-8")).values()
     )
     for name, column, delimiter in (
         ("unsmile_train.tsv", "문장", "\t"),
@@ -105,9 +122,16 @@ def test_false_alarms_over_published_posts_are_at_most_one_in_a_thousand() -> No
 
 async def test_a_reason_that_says_nothing_is_asked_for_again_once_with_what_was_wrong() -> None:
     record, server = await classify(
-        [{"category": "Racist", "explanation": EMPTY}, {"category": "Racist", "explanation": "It bars them from work."}]
+        [
+            {"category": "Racist", "explanation": EMPTY},
+            {"category": "Racist", "explanation": "It bars them from work."},
+        ]
     )
-    assert (record.explanation, record.uncertain, record.warnings) == ("It bars them from work.", False, ())
+    assert (record.explanation, record.uncertain, record.warnings) == (
+        "It bars them from work.",
+        False,
+        (),
+    )
     assert "explanation is a label and no reason. Say in your own words" in server.requests[1].text
     assert record.calls[0].emptied == ()
 
@@ -123,7 +147,11 @@ async def test_a_second_one_is_left_empty_and_the_verdict_is_uncertain() -> None
 
 
 async def test_a_verdict_is_not_lost_where_the_second_answer_can_t_be_read_or_is_declined() -> None:
-    for second in ("I will not say more.", Reply("{", "length"), Reply(refusal="I can't help with that.")):
+    for second in (
+        "I will not say more.",
+        Reply("{", "length"),
+        Reply(refusal="I can't help with that."),
+    ):
         record, _ = await classify([{"category": "Racist", "explanation": EMPTY}, second, second])
         assert (record.category, record.explanation, record.uncertain) == ("Racist", "", True)
 
@@ -175,8 +203,18 @@ async def test_on_every_graph_the_verdict_is_uncertain(graph: str) -> None:
 
 
 @pytest.mark.parametrize(("confidence", "uncertain"), [(0.0, True), (0.74, True), (0.75, False)])
-async def test_a_low_confidence_of_the_researcher_s_judge_is_uncertain(confidence: float, uncertain: bool) -> None:
-    said = {"steps": [{"claim": "It bars them from work.", "evidence": []}], "label": "HATE", "confidence": confidence}
+async def test_a_low_confidence_of_the_researcher_s_judge_is_uncertain(
+    confidence: float, uncertain: bool
+) -> None:
+    said = {
+        "steps": [{"claim": "It bars them from work.", "evidence": []}],
+        "label": "HATE",
+        "confidence": confidence,
+    }
     async with ScriptedServer(lambda request: Reply(said)) as server:
         record = await decide(server, POST, graph="antihate", mode="no-knowledge")
-    assert (record.outcome, record.confidence, record.uncertain) == ("verdict", confidence, uncertain)
+    assert (record.outcome, record.confidence, record.uncertain) == (
+        "verdict",
+        confidence,
+        uncertain,
+    )

@@ -42,12 +42,21 @@ async def test_thoughts_that_never_end_are_no_answer() -> None:
     assert "the answer was empty" in server.requests[1].text
 
 
-@pytest.mark.parametrize("endless", [Reply("<think>Maybe. Or", "length"), Reply("", "length", thinking="Maybe. Or")])
+@pytest.mark.parametrize(
+    "endless", [Reply("<think>Maybe. Or", "length"), Reply("", "length", thinking="Maybe. Or")]
+)
 async def test_thinking_until_the_limit_is_named_with_what_ends_it(endless: Reply) -> None:
-    way_out = ("thinking without an end", "extra_body", "enable_thinking = false", "max_output_tokens")
+    way_out = (
+        "thinking without an end",
+        "extra_body",
+        "enable_thinking = false",
+        "max_output_tokens",
+    )
     failed, _ = await classify(endless, max_output_tokens=300)
     assert came_of(failed)[:2] == ("failure", "bad_output")
-    assert all(words in failed.explanation for words in (*way_out, "cut off twice", "of 1200 tokens"))
+    assert all(
+        words in failed.explanation for words in (*way_out, "cut off twice", "of 1200 tokens")
+    )
     warned, _ = await classify([endless, GOOD], max_output_tokens=300)
     assert came_of(warned)[0] == "verdict"
     assert all(words in warned.warnings[0] for words in (*way_out, "cut off at 300 tokens"))
@@ -66,7 +75,9 @@ async def test_an_end_of_thinking_in_the_post_ends_nothing() -> None:
 async def test_an_answer_that_a_server_took_for_thinking(field: str) -> None:
     def body(thought: str) -> Fault:
         message = {"role": "assistant", "content": None, field: thought}
-        return Fault(200, body={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
+        return Fault(
+            200, body={"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+        )
 
     record, _ = await classify(body(f"\n{FINAL}\n"))
     assert came_of(record) == ("verdict", None, 1)
@@ -98,8 +109,15 @@ async def test_further_fields_go_to_the_models_that_they_are_for() -> None:
 
 async def test_an_answer_in_the_cache_is_one_to_the_same_fields(tmp_path: Path) -> None:
     async with ScriptedServer(court_script()) as server:
-        for extra in ({}, {"openai:*": {"top_k": 1}}, {"openai:*": {"top_k": 1}}, {"qwen:*": {"top_k": 1}}):
-            await decide(server, graph="baseline", extra_body=extra, cache=str(tmp_path / "calls.db"))
+        for extra in (
+            {},
+            {"openai:*": {"top_k": 1}},
+            {"openai:*": {"top_k": 1}},
+            {"qwen:*": {"top_k": 1}},
+        ):
+            await decide(
+                server, graph="baseline", extra_body=extra, cache=str(tmp_path / "calls.db")
+            )
     assert len(server.requests) == 2
 
 
@@ -109,7 +127,9 @@ async def test_further_fields_in_a_line_up(tmp_path: Path) -> None:
     )
     async with ScriptedServer(court_script()) as server:
         await decide(server, graph="baseline", line_up="mine.toml")
-        await decide(server, graph="baseline", line_up="mine.toml", extra_body={"openai:*": {"top_k": 8}})
+        await decide(
+            server, graph="baseline", line_up="mine.toml", extra_body={"openai:*": {"top_k": 8}}
+        )
     assert server.requests[0].body["top_k"] == 7
     assert server.requests[0].body["chat_template_kwargs"] == {"thinking": True}
     assert server.requests[1].body["top_k"] == 8
@@ -125,7 +145,9 @@ async def test_further_fields_to_ollama(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_further_fields_where_none_can_be_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BadInput, match=r"extra_body: anthropic:claude-haiku-4-5: top_k can't be sent to anthropic"):
+    with pytest.raises(
+        BadInput, match=r"extra_body: anthropic:claude-haiku-4-5: top_k can't be sent to anthropic"
+    ):
         await judged(ANTHROPIC, GOOD, monkeypatch, extra_body={"*haiku*": {"top_k": 1}})
     for name in ("model", "messages", "stream"):
         with pytest.raises(BadInput, match=f"extra_body: .*{name} is what a request is made of"):
@@ -139,7 +161,9 @@ async def test_further_fields_where_none_can_be_sent(monkeypatch: pytest.MonkeyP
 LONG = "Guten Tag, liebe Nachbarn! " * 500
 
 
-async def test_ollama_is_asked_for_a_context_that_holds_prompt_and_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ollama_is_asked_for_a_context_that_holds_prompt_and_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     _, short = await judged(OLLAMA, GOOD, monkeypatch)
     _, longer = await judged(OLLAMA, [Reply("{", "length"), GOOD], monkeypatch)
     monkeypatch.setenv("OLLAMA_HOST", "")
@@ -157,7 +181,9 @@ async def test_a_prompt_that_ollama_cut_is_said(monkeypatch: pytest.MonkeyPatch)
     assert whole.warnings == ()
 
 
-async def test_bare_json_that_ollama_took_for_thinking_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bare_json_that_ollama_took_for_thinking_is_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     record, _ = await judged(
         OLLAMA, Reply("", thinking='{"category": "Sexist", "explanation": "because"}'), monkeypatch
     )

@@ -17,7 +17,10 @@ from tribunal.models.providers.wire import MOST_TOKENS, UsageOnTheWire, read_cou
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 ANY_JSON = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
 )
 NAMES = (
     "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "total_tokens", "promptTokenCount",
@@ -46,7 +49,10 @@ def numbers_in(value: Any) -> list[Any]:
 def test_any_usage_in_a_body_is_one_that_clients_can_read(usage: Any, name: str) -> None:
     body = UsageOnTheWire().clean_body({"id": "x", name: usage, "choices": [{"usage": usage}]})
     assert body["id"] == "x"
-    assert all(isinstance(each, int) and 0 <= each <= 2 * MOST_TOKENS for each in numbers_in(body.get(name)))
+    assert all(
+        isinstance(each, int) and 0 <= each <= 2 * MOST_TOKENS
+        for each in numbers_in(body.get(name))
+    )
 
 
 @given(st.lists(ANY_USAGE, max_size=4))
@@ -58,7 +64,9 @@ def test_any_usage_in_a_stream_comes_once(usages: list[Any]) -> None:
         event = {"id": "1", "choices": [{"index": 0, "delta": {"content": "x"}}], "usage": usage}
         raw += stream.feed(b"data: " + json.dumps(event).encode() + b"\n\n")
     raw += stream.feed(b"data: [DONE]\n\n") + stream.close()
-    events = [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: {")]
+    events = [
+        json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: {")
+    ]
     assert sum("usage" in event for event in events) <= 1
 
 
@@ -75,8 +83,22 @@ def test_a_count(value: Any, count: int | None) -> None:
     ("usage", "counts"),
     [
         ({"prompt_tokens": 10, "completion_tokens": 5}, (10, 5, 0)),
-        ({"input_tokens": 10, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4.5}}, (10, 5, 4)),
-        ({"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 99}}, (10, 5, 10)),
+        (
+            {
+                "input_tokens": 10,
+                "output_tokens": 5,
+                "input_tokens_details": {"cached_tokens": 4.5},
+            },
+            (10, 5, 4),
+        ),
+        (
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 5,
+                "prompt_tokens_details": {"cached_tokens": 99},
+            },
+            (10, 5, 10),
+        ),
         ({"promptTokenCount": 10, "candidatesTokenCount": "5"}, (10, 5, 0)),
         ({"prompt_eval_count": 10, "eval_count": 5}, (10, 5, 0)),
         ([], (None, None, 0)),
@@ -89,7 +111,12 @@ def test_both_families_of_names(usage: Any, counts: Any) -> None:
 def openai_body(usage: Any) -> Fault:
     message = {"role": "assistant", "content": json.dumps(GOOD)}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-    return Fault(200, raw=json.dumps({"id": "1", "model": "scripted", "choices": choices, "usage": usage}).encode())
+    return Fault(
+        200,
+        raw=json.dumps(
+            {"id": "1", "model": "scripted", "choices": choices, "usage": usage}
+        ).encode(),
+    )
 
 
 def anthropic_body(usage: Any) -> Fault:
@@ -113,11 +140,22 @@ def gemini_body(usage: Any) -> Fault:
 
 def ollama_body(usage: Any) -> Fault:
     message = {"role": "assistant", "content": json.dumps(GOOD)}
-    body = {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": message, "done": True, "done_reason": "stop"}
+    body = {
+        "model": "m",
+        "created_at": "2026-01-01T00:00:00Z",
+        "message": message,
+        "done": True,
+        "done_reason": "stop",
+    }
     own = usage if isinstance(usage, dict) else {}
-    counts = {"prompt_eval_count": own.get("prompt_tokens", usage), "eval_count": own.get("completion_tokens")}
+    counts = {
+        "prompt_eval_count": own.get("prompt_tokens", usage),
+        "eval_count": own.get("completion_tokens"),
+    }
     return Fault(
-        200, raw=json.dumps({**body, **counts}).encode() + b"\n", headers={"content-type": "application/x-ndjson"}
+        200,
+        raw=json.dumps({**body, **counts}).encode() + b"\n",
+        headers={"content-type": "application/x-ndjson"},
     )
 
 
@@ -146,11 +184,20 @@ async def test_what_is_missing_or_absurd_is_estimated_and_marked(
 
 
 async def test_a_float_of_cached_tokens_costs_no_verdict() -> None:
-    usage = {"prompt_tokens": 812.0, "completion_tokens": 7.5, "prompt_tokens_details": {"cached_tokens": 12.5}}
+    usage = {
+        "prompt_tokens": 812.0,
+        "completion_tokens": 7.5,
+        "prompt_tokens_details": {"cached_tokens": 12.5},
+    }
     record, _ = await classify(openai_body(usage))
     assert came_of(record) == ("verdict", None, 1)
     (call,) = record.calls
-    assert (call.prompt_tokens, call.completion_tokens, call.cached_tokens, call.estimated) == (812, 7, 12, False)
+    assert (call.prompt_tokens, call.completion_tokens, call.cached_tokens, call.estimated) == (
+        812,
+        7,
+        12,
+        False,
+    )
 
 
 async def test_a_budget_is_no_looser_for_what_a_server_says() -> None:
@@ -166,23 +213,41 @@ async def test_a_budget_is_no_looser_for_what_a_server_says() -> None:
 
 
 def streamed(way: Way, stream: EventStream, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    raw = b"".join(stream.feed(b"data: " + json.dumps(event).encode() + b"\n\n") for event in events) + stream.close()
-    return [json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: {")]
+    raw = (
+        b"".join(stream.feed(b"data: " + json.dumps(event).encode() + b"\n\n") for event in events)
+        + stream.close()
+    )
+    return [
+        json.loads(line[6:]) for line in raw.decode().splitlines() if line.startswith("data: {")
+    ]
 
 
 def test_the_last_cumulative_value_of_a_stream_counts() -> None:
     chunk = {"id": "1", "choices": [{"index": 0, "delta": {"content": "x"}}]}
-    events = [{**chunk, "usage": {"prompt_tokens": 9, "completion_tokens": count}} for count in (1, 2, 3)]
+    events = [
+        {**chunk, "usage": {"prompt_tokens": 9, "completion_tokens": count}} for count in (1, 2, 3)
+    ]
     events.append({"id": "1", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    usages = [event["usage"] for event in streamed(QWEN, EventStream(""), events) if "usage" in event]
+    usages = [
+        event["usage"] for event in streamed(QWEN, EventStream(""), events) if "usage" in event
+    ]
     assert [read_usage(each) for each in usages] == [(9, 3, 0)]
 
 
 def test_anthropic_s_prompt_is_counted_where_only_the_first_event_says_it() -> None:
     events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": {"id": "1", "usage": {"input_tokens": 9, "output_tokens": 1}}},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5.0}},
+        {
+            "type": "message_start",
+            "message": {"id": "1", "usage": {"input_tokens": 9, "output_tokens": 1}},
+        },
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 5.0},
+        },
         {"type": "message_stop"},
     ]
-    usages = [event["usage"] for event in streamed(ANTHROPIC, EventStream(""), events) if "usage" in event]
+    usages = [
+        event["usage"] for event in streamed(ANTHROPIC, EventStream(""), events) if "usage" in event
+    ]
     assert [read_usage(each) for each in usages] == [(9, 5, 0)]

@@ -43,7 +43,10 @@ ASKED: dict[str, Callable[[datetime], tuple[dict[str, str], str]]] = {
     "epoch": lambda then: ({"X-RateLimit-Reset": f"{then.timestamp():.0f}"}, ""),
     "epoch in ms": lambda then: ({"X-RateLimit-Reset": f"{then.timestamp() * 1000:.0f}"}, ""),
     "time": lambda then: ({"anthropic-ratelimit-requests-reset": then.isoformat()}, ""),
-    "RetryInfo": lambda then: ({}, '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "100s"}'),
+    "RetryInfo": lambda then: (
+        {},
+        '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "100s"}',
+    ),
     "words": lambda then: ({}, "Rate limit reached. Please try again in 1m40s."),
     "words in seconds": lambda then: ({}, "Too many requests, retry after 100 seconds"),
 }
@@ -73,7 +76,9 @@ SHORT: dict[str, dict[str, Any]] = {
     "retry-after-ms": {"headers": {"retry-after-ms": "50"}},
     "x-ratelimit-reset-requests": {"headers": {"x-ratelimit-reset-requests": "50ms"}},
     "x-ratelimit-reset": {"headers": {"X-RateLimit-Reset": "0.05"}},
-    "RetryInfo": {"body": {"error": {"code": 429, "message": "Busy", "details": [{"retryDelay": "0.05s"}]}}},
+    "RetryInfo": {
+        "body": {"error": {"code": 429, "message": "Busy", "details": [{"retryDelay": "0.05s"}]}}
+    },
     "words": {"body": {"error": {"message": "Limit reached. Please try again in 50ms."}}},
 }
 
@@ -92,12 +97,16 @@ async def test_a_key_rests_as_long_as_it_is_told_and_the_log_says_why(
     assert came_of(record) == ("verdict", None, 4)
     rests = [each.getMessage() for each in caplog.records if "rests 0.05 s" in each.getMessage()]
     assert len(rests) == 3
-    assert all(way.partition("-requests")[0] in each or "try again in 50ms" in each for each in rests)
+    assert all(
+        way.partition("-requests")[0] in each or "try again in 50ms" in each for each in rests
+    )
 
 
 @pytest.mark.parametrize("header", ["Retry-After", "x-ratelimit-reset-tokens"])
 async def test_no_wait_is_longer_than_the_timeout(header: str) -> None:
-    record, server = await classify(lambda request: Fault(429, headers={header: "3600"}), timeout=10)
+    record, server = await classify(
+        lambda request: Fault(429, headers={header: "3600"}), timeout=10
+    )
     assert (record.outcome, (record.fault or {})["kind"]) == ("failure", "rate_limit")
     assert "3600 s" in record.explanation
     assert len(server.requests) == 1

@@ -92,7 +92,9 @@ async def test_each_parameter_that_langgraph_injects_reaches_the_function(
         graph.invoke(given, config, context=context),
     ):
         assert state["warnings"] == [FUNCTIONS[function]]
-    written = [each async for each in graph.astream(given, config, context=context, stream_mode="custom")]
+    written = [
+        each async for each in graph.astream(given, config, context=context, stream_mode="custom")
+    ]
     assert written == ([{"written": "by the node"}] if function is reads_writer else [])
 
 

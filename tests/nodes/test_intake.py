@@ -52,13 +52,21 @@ ONE_MODEL = "give provider:model, where provider is one of openai, google_genai"
         ({"text": "12345"}, {"max_text": 4}, "text: 5 characters: over the 4"),
         ({"image": ["a"]}, {}, "image: list: is not a reference; give a path or a data URI"),
         ({"image": "nowhere.png"}, {}, "image: nowhere.png: No such file or directory"),
-        ({"image": "fake.png"}, {}, "image: fake.png: is not an image of a known format; give AVIF"),
+        (
+            {"image": "fake.png"},
+            {},
+            "image: fake.png: is not an image of a known format; give AVIF",
+        ),
         ({"image": "cut.png"}, {}, "image: cut.png: can't be read whole"),
         ({"image": "empty.png"}, {}, "image: empty.png: is empty"),
         ({"image": "big.png"}, {}, "image: big.png: is over 20 MB"),
         ({"image": "http://127.0.0.1/a.png"}, {}, "download it and give the file"),
         ({"image": "data:image/png;base64,!!"}, {}, "its base64 is broken"),
-        ({"image": "data:image/png;base64," + base64.b64encode(b"no image").decode()}, {}, "is not an image"),
+        (
+            {"image": "data:image/png;base64," + base64.b64encode(b"no image").decode()},
+            {},
+            "is not an image",
+        ),
         ({"image": "half\udcff.png"}, {}, "can't be written as text; rename the file"),
         ({"post_id": 4}, {}, "post_id: int: is not a text"),
         ({"language": ["en"]}, {}, "language: list: is not a text"),
@@ -82,7 +90,11 @@ ONE_MODEL = "give provider:model, where provider is one of openai, google_genai"
         ({}, {"rounds": 0}, "rounds: 0: Input should be greater than or equal to 1"),
         ({}, {"rounds": 11}, "rounds: 11: Input should be less than or equal to 10"),
         ({}, {"round": 1}, "round: no such setting; did you mean rounds"),
-        ({}, {"policy": "nowhere.toml"}, "policy: nowhere.toml: No such file or directory; give one of h-vli"),
+        (
+            {},
+            {"policy": "nowhere.toml"},
+            "policy: nowhere.toml: No such file or directory; give one of h-vli",
+        ),
         ({}, {"policy": "policy.toml"}, "policy: policy.toml: definition: Field required"),
         ({}, {"cache": "cache.db"}, "cache: cache.db: can't be used: file is not a database"),
         ({}, {"cache": "fake.png/cache.db"}, "cache: fake.png/cache.db: can't be used"),
@@ -92,12 +104,18 @@ ONE_MODEL = "give provider:model, where provider is one of openai, google_genai"
             "model: anthropic:claude: no key; set ANTHROPIC_API_KEY in the environment",
         ),
         ({}, {"model": "google_genai:g"}, "set GOOGLE_API_KEY or GEMINI_API_KEY"),
-        ({}, {"judge_model": "qwen:q"}, "judge_model: qwen:q: no key; set DASHSCOPE_API_KEY or QWEN_API_KEY"),
+        (
+            {},
+            {"judge_model": "qwen:q"},
+            "judge_model: qwen:q: no key; set DASHSCOPE_API_KEY or QWEN_API_KEY",
+        ),
         ({}, {"seats": {"judge": "glm:g"}}, "seats.judge: glm:g: no key; set ZAI_API_KEY"),
         ({}, {"model": "openai:a,anthropic:b"}, "model: anthropic:b: no key"),
     ],
 )
-async def test_bad_input(post: dict[str, Any], settings: dict[str, Any], says: str, tmp_path: Path) -> None:
+async def test_bad_input(
+    post: dict[str, Any], settings: dict[str, Any], says: str, tmp_path: Path
+) -> None:
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     async with ScriptedServer(court_script()) as server:
@@ -114,11 +132,15 @@ async def _judge(server: ScriptedServer, post: dict[str, Any], settings: dict[st
     graph = settings.pop("graph", "arcade")
     context = context_from({"model": "openai:scripted", **settings})
     given: dict[str, Any] = {"text": "a post", **post}
-    await judge_post(given.pop("text"), given.pop("image", None), graph=graph, context=context, **given)
+    await judge_post(
+        given.pop("text"), given.pop("image", None), graph=graph, context=context, **given
+    )
 
 
 async def test_openai_itself_wants_a_key() -> None:
-    with pytest.raises(BadInput, match="model: openai:gpt: no key; set OPENAI_API_KEY in the environment"):
+    with pytest.raises(
+        BadInput, match="model: openai:gpt: no key; set OPENAI_API_KEY in the environment"
+    ):
         await judge_post("a post", graph="arcade", context=context_from({"model": "openai:gpt"}))
 
 
@@ -145,7 +167,9 @@ async def test_a_post_that_is_only_an_image(tmp_path: Path) -> None:
     (tmp_path / "post.png").write_bytes(png())
     async with ScriptedServer(court_script(implicit=False)) as server:
         record = await decide(server, None, image="post.png")
-        again = await decide(server, "", image="data:image/png;base64," + base64.b64encode(png()).decode())
+        again = await decide(
+            server, "", image="data:image/png;base64," + base64.b64encode(png()).decode()
+        )
     assert record.outcome == again.outcome == "verdict"
     assert record.post_id == again.post_id
     assert "The post has no text." in server.requests[0].text
@@ -162,7 +186,10 @@ async def test_a_model_that_no_seat_uses_is_not_said_to_have_taken_part() -> Non
 
 
 async def test_an_image_url_that_is_not_allowed_is_not_fetched() -> None:
-    async with Site({"/a.png": SitePage(png(), "image/png")}) as site, ScriptedServer(court_script()) as server:
+    async with (
+        Site({"/a.png": SitePage(png(), "image/png")}) as site,
+        ScriptedServer(court_script()) as server,
+    ):
         with pytest.raises(BadInput, match=r"image: http.*port"):
             await decide(server, "hello", image=f"{site.url}/a.png")
         assert (site.log, server.requests) == ([], [])

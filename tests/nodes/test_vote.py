@@ -65,7 +65,9 @@ def test_stopping_early_never_changes_the_winner(answers: list[str]) -> None:
     asked, result = asyncio.run(drawn(list(answers)))
     counts = Counter(answers).most_common()
     best = counts[0][1]
-    first = next(answer for answer in answers if counts[0][1] == best and Counter(answers)[answer] == best)
+    first = next(
+        answer for answer in answers if counts[0][1] == best and Counter(answers)[answer] == best
+    )
     assert result.winner == first
     assert result.tie == (len(counts) > 1 and counts[1][1] == best)
     assert len(asked) + result.spared == len(answers)

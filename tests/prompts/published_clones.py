@@ -49,8 +49,14 @@ def write_court(folder: Path) -> Path:
             "DEFINITION = '''\nClone's definition.\n'''",
         ]
         for name, fields in {**_COURT, "SAFETY_PROMPT": baseline}.items():
-            array = "[{{" + fields + "}}]" if "JUDGE" not in name and name != "SAFETY_PROMPT" else "{{" + fields + "}}"
-            lines.append(f'{name} = f"""\nClone, {name}. {{DEFINITION}} BRACES Answer: {array}\n"""')
+            array = (
+                "[{{" + fields + "}}]"
+                if "JUDGE" not in name and name != "SAFETY_PROMPT"
+                else "{{" + fields + "}}"
+            )
+            lines.append(
+                f'{name} = f"""\nClone, {name}. {{DEFINITION}} BRACES Answer: {array}\n"""'
+            )
         (folder / file).write_text("\n".join(lines).replace("BRACES", "{{% braces %}}"), "utf-8")
     return folder
 

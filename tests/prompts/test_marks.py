@@ -34,7 +34,9 @@ BREAKS = re.compile("[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 @given(head=ANYTHING, name=ANYTHING, words=st.lists(ANYTHING, min_size=1, max_size=3))
 def test_each_field_is_one_line_after_its_name(head: str, name: str, words: list[str]) -> None:
-    material = entries("things", [Entry(ours("[{}]", head), [("claim", each), ("why", each)]) for each in words])
+    material = entries(
+        "things", [Entry(ours("[{}]", head), [("claim", each), ("why", each)]) for each in words]
+    )
     opening, *lines, closing = material_text(material).split("\n")
     assert not BREAKS.search("".join(lines))
     assert [line[:9] for line in lines[1::3]] == ["  claim: "] * len(words)
@@ -65,12 +67,22 @@ def values(given: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "bare",
-    ["x", "<<<rebuttal 0123456789abcdef\nx\nrebuttal 0123456789abcdef>>>", ["x"], ("x", 1), {"a": "x"}, {"x"}, b"x"],
+    [
+        "x",
+        "<<<rebuttal 0123456789abcdef\nx\nrebuttal 0123456789abcdef>>>",
+        ["x"],
+        ("x", 1),
+        {"a": "x"},
+        {"x"},
+        b"x",
+    ],
     ids=repr,
 )
 def test_a_bare_text_is_refused(bare: Any) -> None:
     prompts = PromptSet("mine", {"arcade/prosecution": "{{ round }} {{ own }} {{ defence }}"})
-    with pytest.raises(PromptError, match="arcade/prosecution: defence: plain text would stand bare"):
+    with pytest.raises(
+        PromptError, match="arcade/prosecution: defence: plain text would stand bare"
+    ):
         prompts.render("arcade/prosecution", values(bare))
 
 
@@ -112,23 +124,31 @@ TRICKS = [
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_prompt_of_ones_own_can_t_take_marks_off(tmp_path: Path, trick: str) -> None:
     (tmp_path / "arcade").mkdir()
-    (tmp_path / "arcade" / "prosecution.md").write_text(f"{{% set _ = [round, own, defence] %}}\n{trick}", "utf-8")
+    (tmp_path / "arcade" / "prosecution.md").write_text(
+        f"{{% set _ = [round, own, defence] %}}\n{trick}", "utf-8"
+    )
     with pytest.raises(BadInput, match=r"^prompts: .*prosecution\.md, line 2: "):
         read_prompt_set(str(tmp_path))
 
 
-@pytest.mark.parametrize("trick", [each for each in TRICKS if "filter" not in each and "set x" not in each][:10])
+@pytest.mark.parametrize(
+    "trick", [each for each in TRICKS if "filter" not in each and "set x" not in each][:10]
+)
 @pytest.mark.parametrize("name", ["defence", "renamed"])
 def test_and_where_nobody_checked_it_the_filling_refuses(trick: str, name: str) -> None:
     """What is found by its name before a case is found by its type in any."""
-    source = f"{{% set renamed = defence %}}{{% set _ = [round, own] %}}{trick.replace('defence', name)}"
+    source = (
+        f"{{% set renamed = defence %}}{{% set _ = [round, own] %}}{trick.replace('defence', name)}"
+    )
     made = PromptSet("mine", {**shipped_prompts().sources, "arcade/prosecution": source})
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/prosecution\.md: "):
         made.render("arcade/prosecution", values(quote("rebuttal", "words")))
 
 
 def test_a_list_that_is_printed_shows_nothing_of_what_it_holds() -> None:
-    made = PromptSet("mine", {**shipped_prompts().sources, "arcade/prosecution": "{{ [round, own, defence] }}"})
+    made = PromptSet(
+        "mine", {**shipped_prompts().sources, "arcade/prosecution": "{{ [round, own, defence] }}"}
+    )
     told = made.render("arcade/prosecution", values(quote("rebuttal", "secret")))
     assert "secret" not in told
 
@@ -154,12 +174,18 @@ def test_nobody_makes_words_ours_but_by_writing_them_out() -> None:
             if not isinstance(node, ast.Call) or module == "prompts.marks":
                 continue
             name = node.func.id if isinstance(node.func, ast.Name) else ""
-            assert name not in TYPES, f"{path}:{node.lineno}: make it by a function of tribunal.prompts.marks"
+            assert name not in TYPES, (
+                f"{path}:{node.lineno}: make it by a function of tribunal.prompts.marks"
+            )
             if name == "ours":
-                assert isinstance(node.args[0], ast.Constant), f"{path}:{node.lineno}: write the words out"
+                assert isinstance(node.args[0], ast.Constant), (
+                    f"{path}:{node.lineno}: write the words out"
+                )
             if name == "operator_words":
                 seen.add(module)
-    assert seen == OPERATORS, "words of a file that the operator named reach prompts in these modules alone"
+    assert seen == OPERATORS, (
+        "words of a file that the operator named reach prompts in these modules alone"
+    )
 
 
 def test_the_marks_are_made_in_one_place() -> None:

@@ -9,7 +9,13 @@ import pytest
 
 from tests.tables import table
 from tribunal.errors import BadInput
-from tribunal.prompts.policy import list_shipped_policies, load_policy, parse_policy, policy_in_force, translate_policy
+from tribunal.prompts.policy import (
+    list_shipped_policies,
+    load_policy,
+    parse_policy,
+    policy_in_force,
+    translate_policy,
+)
 
 OWN = """
 name = "house rules"
@@ -46,7 +52,10 @@ def test_the_shipped_policy_is_the_benchmark_s() -> None:
 def test_the_other_tasks_have_two_labels_and_protect_nobody(task: str) -> None:
     held = load_policy(task)
     assert (held.name, held.task, held.protected_groups) == (task, task, ())
-    assert [category.name for category in held.binary] == [f"not {held.binary[1].name}", held.binary[1].name]
+    assert [category.name for category in held.binary] == [
+        f"not {held.binary[1].name}",
+        held.binary[1].name,
+    ]
     assert held.categories("fine") == held.categories("binary") == held.binary
 
 
@@ -123,7 +132,14 @@ def test_a_category_says_whether_it_is_hate(tmp_path: Path) -> None:
     held = load_policy(written(tmp_path, FULL))
     assert [held.is_hate("fine", label) for label in range(3)] == [False, True, False]
     assert [held.is_hate("binary", label) for label in range(2)] == [False, True]
-    assert [load_policy("h-vli").is_hate("fine", label) for label in range(6)] == [False, True, True, True, True, True]
+    assert [load_policy("h-vli").is_hate("fine", label) for label in range(6)] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        True,
+    ]
     assert load_policy("sarcasm").is_hate("binary", 1) is None
 
 
@@ -139,7 +155,10 @@ def test_every_category_of_a_shipped_policy_has_examples_that_contrast(name: str
     for scheme in ("fine", "binary") if held.fine else ("binary",):
         lines = held.examples(scheme).splitlines()
         for category in held.categories(scheme)[1:]:
-            assert [line for line in lines if line.startswith(f"is {category.name} (")], (scheme, category.name)
+            assert [line for line in lines if line.startswith(f"is {category.name} (")], (
+                scheme,
+                category.name,
+            )
             assert [line for line in lines if line.startswith(f"is not {category.name} (")]
 
 
@@ -157,16 +176,30 @@ def test_a_policy_of_one_s_own_takes_examples_from_the_pool(tmp_path: Path) -> N
     other = parse_policy(held.source.replace("Better count", "Do count"))
     assert other.sha != held.sha
     assert "Do count the coins twice." in other.examples("fine")
-    with pytest.raises(BadInput, match="Rude: examples_from: 'religon': there is no such group; did you mean religion"):
+    with pytest.raises(
+        BadInput,
+        match="Rude: examples_from: 'religon': there is no such group; did you mean religion",
+    ):
         load_policy(written(tmp_path, named.replace("religion", "religon")))
 
 
-IMPLIED = {"dog-whistle", "metaphor", "benevolent", "emoji", "algospeak", "pun", "stereotype", "image"}
+IMPLIED = {
+    "dog-whistle",
+    "metaphor",
+    "benevolent",
+    "emoji",
+    "algospeak",
+    "pun",
+    "stereotype",
+    "image",
+}
 
 
 @pytest.mark.parametrize("tag", [None, "de", "ko"])
 @pytest.mark.parametrize("name", ["h-vli", "moderations"])
-def test_implied_hate_stands_first_in_pairs_in_each_language_of_a_shipped_policy(name: str, tag: str | None) -> None:
+def test_implied_hate_stands_first_in_pairs_in_each_language_of_a_shipped_policy(
+    name: str, tag: str | None
+) -> None:
     policy = load_policy(name)
     assert set(policy.translations) == {"de", "ko"}
     told = translate_policy(policy, tag)
@@ -176,7 +209,9 @@ def test_implied_hate_stands_first_in_pairs_in_each_language_of_a_shipped_policy
         lines = [line.partition(":")[0] for line in category.list_examples("X")]
         if "threat" in category.examples_from:
             continue
-        for at in range(0, len(lines), 5):  # a group: two pairs, then one more that only seems hateful
+        for at in range(
+            0, len(lines), 5
+        ):  # a group: two pairs, then one more that only seems hateful
             first, second = lines[at][len("is X (") : -1], lines[at + 2][len("is X (") : -1]
             assert lines[at : at + 4] == [
                 f"is X ({first})", f"is not X ({first})", f"is X ({second})", f"is not X ({second})",
@@ -188,8 +223,15 @@ def test_implied_hate_stands_first_in_pairs_in_each_language_of_a_shipped_policy
 def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
     held = load_policy(written(tmp_path, FULL))
     korean = translate_policy(held, "ko-KR")
-    assert (korean.language, korean.definition, korean.exclusions) == ("ko", "우리가 원하지 않는 것.", held.exclusions)
-    assert [(each.name, each.meaning) for each in korean.fine[:2]] == [("Fine", "nothing"), ("Rude", "공격")]
+    assert (korean.language, korean.definition, korean.exclusions) == (
+        "ko",
+        "우리가 원하지 않는 것.",
+        held.exclusions,
+    )
+    assert [(each.name, each.meaning) for each in korean.fine[:2]] == [
+        ("Fine", "nothing"),
+        ("Rude", "공격"),
+    ]
     assert (korean.sha, korean.protected_groups) == (held.sha, held.protected_groups)
     assert translate_policy(held, "ko-KR") is korean
     for other in ("en", "en-GB", "fr", None):
@@ -200,7 +242,9 @@ def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
     ("change", "says"),
     table(__file__, "a_misspelt_key_is_named_with_what_was_meant"),
 )  # fmt: skip
-def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+def test_a_misspelt_key_is_named_with_what_was_meant(
+    tmp_path: Path, change: tuple[str, str], says: str
+) -> None:
     assert change[0] in FULL
     with pytest.raises(BadInput) as told:
         load_policy(written(tmp_path, FULL.replace(*change, 1)))
@@ -216,7 +260,9 @@ def test_hate_is_said_of_hate_alone(tmp_path: Path) -> None:
         exclusions = "e"
         binary = [{ name = "no", meaning = "n" }, { name = "yes", meaning = "y", hate = true }]
     """
-    with pytest.raises(BadInput, match="binary: only a policy on hate speech says which categories are hate"):
+    with pytest.raises(
+        BadInput, match="binary: only a policy on hate speech says which categories are hate"
+    ):
         load_policy(written(tmp_path, text))
 
 
@@ -246,7 +292,10 @@ def test_a_policy_numbers_its_clauses(tmp_path: Path) -> None:
     assert clause is not None
     assert (clause.category, clause.severity, clause.action) == ("Rude", "high", "remove")
     assert held.exceptions_of(clause) == "A quarrel over a hedge."
-    assert clause.list_examples("rude") == ["is rude: Gardeners out!", "is not rude: I quote: gardeners out!"]
+    assert clause.list_examples("rude") == [
+        "is rude: Gardeners out!",
+        "is not rude: I quote: gardeners out!",
+    ]
     assert held.find_clause("2.2") is None
     korean = translate_policy(held, "ko").clauses[0]
     assert (korean.rule, korean.exceptions, korean.id) == (
@@ -274,7 +323,9 @@ def test_every_category_of_a_shipped_policy_has_a_clause(name: str) -> None:
 
 
 def test_examples_of_a_clause_from_the_pool_are_kept_with_the_policy(tmp_path: Path) -> None:
-    held = load_policy(written(tmp_path, NUMBERED.replace('severity = "high"', 'examples_from = ["religion"]')))
+    held = load_policy(
+        written(tmp_path, NUMBERED.replace('severity = "high"', 'examples_from = ["religion"]'))
+    )
     assert "[pool.religion.for]" in held.source
     assert len(held.clauses[0].list_examples("rude")) > 2
 
@@ -283,7 +334,9 @@ def test_examples_of_a_clause_from_the_pool_are_kept_with_the_policy(tmp_path: P
     ("change", "says"),
     table(__file__, "what_is_wrong_with_its_clauses_is_said"),
 )
-def test_what_is_wrong_with_its_clauses_is_said(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+def test_what_is_wrong_with_its_clauses_is_said(
+    tmp_path: Path, change: tuple[str, str], says: str
+) -> None:
     assert change[0] in NUMBERED
     with pytest.raises(BadInput) as told:
         load_policy(written(tmp_path, NUMBERED.replace(*change, 1)))
@@ -297,13 +350,21 @@ Fine = ["Es ist ein Zitat.", "Es geht um Ideen."]
 
 
 def test_a_category_lists_reasons_in_each_language() -> None:
-    told = OWN.replace('fine = [{ name = "Fine",', 'fine = [{ name = "Fine", reasons = ["It quotes.", "Ideas."],')
+    told = OWN.replace(
+        'fine = [{ name = "Fine",', 'fine = [{ name = "Fine", reasons = ["It quotes.", "Ideas."],'
+    )
     policy = parse_policy(told + REASONS)
     german = translate_policy(policy, "de")
     assert policy.reasons_for(policy.fine[0]) == ("It quotes.", "Ideas.")
     assert german.reasons_for(german.fine[0]) == ("Es ist ein Zitat.", "Es geht um Ideen.")
-    assert german.reasons_for(german.binary[0]) == ("nothing",), "it has none of its own, and says its meaning"
-    with pytest.raises(BadInput, match=r"translations.de.reasons: Fine: give one for each of its own: 1"):
+    assert german.reasons_for(german.binary[0]) == ("nothing",), (
+        "it has none of its own, and says its meaning"
+    )
+    with pytest.raises(
+        BadInput, match=r"translations.de.reasons: Fine: give one for each of its own: 1"
+    ):
         parse_policy(told.replace(', "Ideas."', "") + REASONS)
-    with pytest.raises(BadInput, match=r"translations.de.reasons: Fin: there is no such category; .*Fine"):
+    with pytest.raises(
+        BadInput, match=r"translations.de.reasons: Fin: there is no such category; .*Fine"
+    ):
         parse_policy(told + REASONS.replace("Fine", "Fin"))

@@ -28,7 +28,11 @@ def quote(kind: str, text: str) -> str:
 
 
 def test_every_prompt_is_filled_with_just_what_it_names() -> None:
-    given = {"round": 2, "own": ours("own-words"), "defence": marks.quote("rebuttal", "their-words")}
+    given = {
+        "round": 2,
+        "own": ours("own-words"),
+        "defence": marks.quote("rebuttal", "their-words"),
+    }
     told = render("argue", given)
     assert "round 2" in told
     assert told.index("own-words") < told.index("their-words")
@@ -49,7 +53,10 @@ def test_no_prompt_is_empty_and_every_role_has_a_heading() -> None:
 
 
 def test_what_is_put_in_is_never_expanded() -> None:
-    planted = {"own": marks.quote("argument", PLANTED), "defence": marks.quote("rebuttal", "{{ own }}")}
+    planted = {
+        "own": marks.quote("argument", PLANTED),
+        "defence": marks.quote("rebuttal", "{{ own }}"),
+    }
     told = render("argue", {"round": 2, **planted})
     assert PLANTED in told
     assert "{{ own }}" in told

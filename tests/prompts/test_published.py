@@ -47,12 +47,16 @@ def asked_with(request: Request) -> str:
 
 
 @pytest.mark.parametrize(("scheme", "category"), [("fine", "Religious"), ("binary", "Hateful")])
-def test_arcade_is_tried_by_the_prompts_of_a_clone(scheme: str, category: str, tmp_path: Path) -> None:
+def test_arcade_is_tried_by_the_prompts_of_a_clone(
+    scheme: str, category: str, tmp_path: Path
+) -> None:
     clone, folder = write_court(tmp_path / "clone"), tmp_path / "theirs"
     said = ran("prompts", "import", "h-vli", clone, folder, "--scheme", scheme)
     assert f"9 prompts lie in {folder}" in said
     assert "arcade/judge" in ran("prompts", "check", folder)
-    labels = {name: {**COURT[name], "label": 1} for name in ("JUDGE_PROMPT", "JUDGE_PROMPT_INDIRECT")}
+    labels = {
+        name: {**COURT[name], "label": 1} for name in ("JUDGE_PROMPT", "JUDGE_PROMPT_INDIRECT")
+    }
     answers = {**COURT, **(labels if scheme == "binary" else {})}
 
     def answer(request: Request) -> Reply:
@@ -60,7 +64,17 @@ def test_arcade_is_tried_by_the_prompts_of_a_clone(scheme: str, category: str, t
         return Reply(said if said == "[]" else f"```json\n{said}\n```")  # as models give it
 
     with OpenAIServer(answer) as server:
-        judge = ("judge", "a post", "--graph", "arcade", "--prompts", folder, "--model", "openai:scripted", "--json")
+        judge = (
+            "judge",
+            "a post",
+            "--graph",
+            "arcade",
+            "--prompts",
+            folder,
+            "--model",
+            "openai:scripted",
+            "--json",
+        )
         record = json.loads(ran(*judge, "--scheme", scheme))
     assert (record["category"], record["explanation"]) == (category, "deep verdict")
     assert [asked_with(request) for request in server.requests] == [
@@ -73,7 +87,12 @@ def test_arcade_is_tried_by_the_prompts_of_a_clone(scheme: str, category: str, t
     assert all("Answer with one JSON object" not in request.text for request in server.requests)
     assert "refutes: seen rebutted" in " ".join(server.requests[3].text.split())
     cue = record["cues"][0]
-    assert (cue["id"], cue["type"], cue["category"], cue["characteristic"]) == ("C1", "Metaphor", "Religious", "")
+    assert (cue["id"], cue["type"], cue["category"], cue["characteristic"]) == (
+        "C1",
+        "Metaphor",
+        "Religious",
+        "",
+    )
     assert record["transcript"][-1]["arguments"][0]["argument"] == "rebutted again"
     assert record["prompts"]["name"] == "theirs"
 
@@ -90,7 +109,11 @@ async def test_the_fast_track_and_the_baseline_too(tmp_path: Path) -> None:
     async with ScriptedServer(answer) as server:
         fast = await decide(server, prompts=str(folder), scheme="binary")
         baseline = await decide(server, graph="baseline", prompts=str(folder), scheme="binary")
-    assert (fast.category, fast.explanation, fast.track) == ("Hateful", "fast verdict", "fast_track")
+    assert (fast.category, fast.explanation, fast.track) == (
+        "Hateful",
+        "fast verdict",
+        "fast_track",
+    )
     assert baseline.category == "NotHate"
     # An empty indictment is taken, as in the published code: the defence and the judge are still asked.
     explicit["PROSECUTOR_PROMPT"] = []
@@ -108,19 +131,35 @@ async def test_predict_debates_by_the_prompts_of_a_clone(tmp_path: Path) -> None
             return Reply({"Label": "Hate", "Reason": "judged"})
         if "Clone" not in request.text:
             assert request.schema is not None
-            return Reply({"reason": "annotated", "label": request.schema["properties"]["label"]["enum"][0]})
-        return Reply("hate side answers" if "hate 2" in request.text and "non-hate 2" not in request.text else "words")
+            return Reply(
+                {"reason": "annotated", "label": request.schema["properties"]["label"]["enum"][0]}
+            )
+        return Reply(
+            "hate side answers"
+            if "hate 2" in request.text and "non-hate 2" not in request.text
+            else "words"
+        )
 
     async with ScriptedServer(answer) as server:
-        record = await decide(server, "my post", graph="predict", prompts=str(folder), perspectives=["example-harm"])
+        record = await decide(
+            server, "my post", graph="predict", prompts=str(folder), perspectives=["example-harm"]
+        )
     assert (record.category, record.explanation) == ("Hateful", "judged")
-    assert [(turn.text, turn.stance) for turn in record.transcript][-1] == ("hate side answers", None)
+    assert [(turn.text, turn.stance) for turn in record.transcript][-1] == (
+        "hate side answers",
+        None,
+    )
     said = server.requests[-2].text
-    first = [said.index(words) for words in ("hate side. Is '(the post)'", "hate 1. Against", "Clone, hate said:")]
+    first = [
+        said.index(words)
+        for words in ("hate side. Is '(the post)'", "hate 1. Against", "Clone, hate said:")
+    ]
     assert first == sorted(first)
     assert "annotated" in said  # its memory holds its reference
     assert "my post" in said
-    assert all("response_format" not in each.body for each in server.requests if "Clone" in each.text)
+    assert all(
+        "response_format" not in each.body for each in server.requests if "Clone" in each.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,12 +181,16 @@ def test_another_layout_is_named_and_nothing_is_written(
     file: str, text: str | tuple[str, str] | None, says: str, tmp_path: Path
 ) -> None:
     source = "h-vli" if file.endswith(".py") else "predict"
-    clone = write_court(tmp_path / "clone") if source == "h-vli" else write_debate(tmp_path / "clone")
+    clone = (
+        write_court(tmp_path / "clone") if source == "h-vli" else write_debate(tmp_path / "clone")
+    )
     path = next(clone.rglob(file))
     if text is None:
         path.unlink()
     else:
-        path.write_text(path.read_text("utf-8").replace(*text) if isinstance(text, tuple) else text, "utf-8")
+        path.write_text(
+            path.read_text("utf-8").replace(*text) if isinstance(text, tuple) else text, "utf-8"
+        )
     told = ran("prompts", "import", source, clone, tmp_path / "theirs", ends=2)
     assert says in told
     assert not (tmp_path / "theirs").exists()

@@ -71,7 +71,11 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "bytes/arcade").mkdir(parents=True)
     (tmp_path / "bytes/arcade/judge.md").write_bytes(b"\xff\xfe")
-    for name, says in (("nowhere", "is no folder"), ("empty", "holds no prompt"), ("bytes", "can't decode byte")):
+    for name, says in (
+        ("nowhere", "is no folder"),
+        ("empty", "holds no prompt"),
+        ("bytes", "can't decode byte"),
+    ):
         with pytest.raises(BadInput, match=says):
             read_prompt_set(str(tmp_path / name))
 
@@ -89,9 +93,21 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
             },
         )
     )
-    assert made.render("arcade/classifier", {"categories": ours("A, B")}) == "Decide.\n\nWhich one of A, B?"
-    assert made.render("predict/judge", {"debate": quote("opening", "left out on purpose")}) == "Hate or not?"
-    own = {"hate": ours("h"), "not_hate": ours("n"), "label_first": False, "sure": False, "clauses": ()}
+    assert (
+        made.render("arcade/classifier", {"categories": ours("A, B")})
+        == "Decide.\n\nWhich one of A, B?"
+    )
+    assert (
+        made.render("predict/judge", {"debate": quote("opening", "left out on purpose")})
+        == "Hate or not?"
+    )
+    own = {
+        "hate": ours("h"),
+        "not_hate": ours("n"),
+        "label_first": False,
+        "sure": False,
+        "clauses": (),
+    }
     assert made.render("predict/base", own) == shipped_prompts().render("predict/base", own)
     assert made.name == "mine"
     assert made.sha != shipped_prompts().sha
@@ -114,7 +130,9 @@ def test_a_part_may_be_drawn_in_by_another_and_more_than_once(tmp_path: Path) ->
 
 
 def test_what_goes_wrong_in_the_filling_names_the_prompt(tmp_path: Path) -> None:
-    made = read_prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
+    made = read_prompt_set(
+        written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"})
+    )
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/classifier\.md: .*mend the prompt"):
         made.render("arcade/classifier", {"categories": ours("A")})
 
@@ -144,7 +162,9 @@ def test_what_is_wrong_with_what_a_set_says_of_itself(tmp_path: Path, text: str,
 def test_what_a_set_says_of_itself_is_part_of_its_hash(tmp_path: Path) -> None:
     one = read_prompt_set(written(tmp_path / "one", {"arcade/classifier.md": ASKED}))
     two = read_prompt_set(
-        written(tmp_path / "two", {"arcade/classifier.md": ASKED, "set.toml": '[tuned]\nfor = "Qwen3"'})
+        written(
+            tmp_path / "two", {"arcade/classifier.md": ASKED, "set.toml": '[tuned]\nfor = "Qwen3"'}
+        )
     )
     assert two.sha != one.sha
     assert two.dump() == {"name": "two", "sha": two.sha, "tuned_for": "Qwen3"}
@@ -166,9 +186,14 @@ async def test_a_changed_folder_is_read_when_a_case_begins(tmp_path: Path) -> No
 def test_what_a_prompt_may_take_from_the_policy_is_there(tmp_path: Path) -> None:
     every = "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_SYSTEM))
     asked = ASKED + "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_POLICY))
-    made = read_prompt_set(written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked}))
+    made = read_prompt_set(
+        written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked})
+    )
     assert "Hate speech" in standing_instructions(made, "court", load_policy("h-vli"), "fine")
-    assert policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine").keys() == OF_THE_POLICY
+    assert (
+        policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine").keys()
+        == OF_THE_POLICY
+    )
     # Made once for a set, a policy and a scheme: a call costs a look-up.
     again = policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")
     assert again is policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")
@@ -201,17 +226,28 @@ def test_an_answer_is_read_in_the_names_of_a_set() -> None:
         'It is clear.\n```json\n{"label": "4", "reason": "why"}\n```',
         '{"explanation": "why", "category": "Religious"}',
     ):
-        assert read("arcade/judge", form, said).model_dump() == {"explanation": "why", "category": "Religious"}
+        assert read("arcade/judge", form, said).model_dump() == {
+            "explanation": "why",
+            "category": "Religious",
+        }
     listed = CUES(load_policy("h-vli"), "fine")
     array = '[{"id": "C1", "evidence": "the quotation marks", "rebuttal": "It quotes."}]'
-    for said in (array, f"As to [C1]:\n\n{array}\n", f"```\n{array}\n```", array[1:-1], array.replace('."}', '.",}')):
+    for said in (
+        array,
+        f"As to [C1]:\n\n{array}\n",
+        f"```\n{array}\n```",
+        array[1:-1],
+        array.replace('."}', '.",}'),
+    ):
         only = read("arcade/rebuttal", listed, said).arguments[0]
         assert (only.cue_id, only.stance) == ("C1", "refute")
         assert only.argument == "the quotation marks\nIt quotes."
     assert read("arcade/rebuttal", listed, "[]").arguments == []
     with pytest.raises(UnreadableAnswer, match="no complete JSON array"):
         read("arcade/rebuttal", listed, array[:-9])
-    spoken = read("predict/response", RESPONSES["hate"].form(load_policy("h-vli"), "fine"), "I rebut this.")
+    spoken = read(
+        "predict/response", RESPONSES["hate"].form(load_policy("h-vli"), "fine"), "I rebut this."
+    )
     assert (spoken.argument, spoken.stance) == ("I rebut this.", "")
 
 
@@ -225,7 +261,9 @@ def test_an_answer_is_read_in_the_names_of_a_set() -> None:
         ('[answers."arcade/judge"]\nopen = ["category"]', "open: 'category': can't be left open; say what it is in"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_names_of_a_set_is_said(tmp_path: Path, text: str, says: str) -> None:
+def test_what_is_wrong_with_the_names_of_a_set_is_said(
+    tmp_path: Path, text: str, says: str
+) -> None:
     folder = written(tmp_path / "mine", {"system/court.md": "Decide.", "set.toml": text})
     result = CliRunner().invoke(app, ["prompts", "check", folder])
     assert result.exit_code == 2

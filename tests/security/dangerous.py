@@ -37,8 +37,12 @@ def dangerous(folder: Path) -> list[tuple[dict[str, Any], str]]:
         ({"attempts": 20}, "20"),
     ]
     named = {name for each, _ in settings for name in each}
-    guarded = {name for name, setting in SETTINGS.items() if setting.clients in ("nothing", "named things")}
-    assert named - {"attempts"} == guarded, "a setting that a client may not set freely is missing here"
+    guarded = {
+        name for name, setting in SETTINGS.items() if setting.clients in ("nothing", "named things")
+    }
+    assert named - {"attempts"} == guarded, (
+        "a setting that a client may not set freely is missing here"
+    )
     return settings
 
 

@@ -119,9 +119,15 @@ READERS = (
         in_a_file("_part.md", lambda path: read_prompt_set(str(path.parent))),
         b"{% if post %}{{ post }}{% endif %} words",
     ),
-    Reader("a perspective", in_a_file("p.toml", load_perspective), b'name = "p"\ntitle = "P"\ncriterion = "words"\n'),
     Reader(
-        "an index", in_a_file("manifest.json", lambda path: PerspectiveManifest.read(path.parent)), b'{"format": 3}'
+        "a perspective",
+        in_a_file("p.toml", load_perspective),
+        b'name = "p"\ntitle = "P"\ncriterion = "words"\n',
+    ),
+    Reader(
+        "an index",
+        in_a_file("manifest.json", lambda path: PerspectiveManifest.read(path.parent)),
+        b'{"format": 3}',
     ),
     Reader(
         "precedents",
@@ -149,15 +155,27 @@ READERS = (
         b"PAR1\x15\x04PAR1",
     ),
     Reader(
-        "a run's conditions", in_a_file("run.json", lambda path: read_run_file(path.parent)), b'{"graph": "arcade"}'
+        "a run's conditions",
+        in_a_file("run.json", lambda path: read_run_file(path.parent)),
+        b'{"graph": "arcade"}',
     ),
     Reader(
         "a run's results",
         in_a_file("results.jsonl", lambda path: list(read_results(path.parent))),
         json.dumps(RESULT).encode() + b"\n",
     ),
-    Reader("a price table", in_a_file("p.toml", read_prices), b'["openai:m"]\ninput = 1.0\noutput = 2.0\n'),
+    Reader(
+        "a price table",
+        in_a_file("p.toml", read_prices),
+        b'["openai:m"]\ninput = 1.0\noutput = 2.0\n',
+    ),
     Reader("a threshold", in_a_file("t.json", read_threshold), b'{"threshold": 0.8}'),
-    Reader("a docket", in_a_file("service.sqlite", lambda path: asyncio.run(_docket(path))), _database()),
-    Reader("an archive", in_a_file("e.sqlite", lambda path: asyncio.run(_archive(path))), _database()),
+    Reader(
+        "a docket",
+        in_a_file("service.sqlite", lambda path: asyncio.run(_docket(path))),
+        _database(),
+    ),
+    Reader(
+        "an archive", in_a_file("e.sqlite", lambda path: asyncio.run(_archive(path))), _database()
+    ),
 )

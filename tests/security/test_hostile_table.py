@@ -22,7 +22,10 @@ def test_the_table_in_the_docs_is_what_was_tested() -> None:
     rows = [f"| {case.what} | {case.way} | {case.outcome} |" for case in CASES]
     table = "\n".join(["| what comes in | by | what comes of it |", "|---|---|---|", *rows])
     held = DOC.read_text("utf-8")
-    start, end = "<!-- hostile: written by tests/security/test_hostile_table.py -->\n\n", "\n\n<!-- end of hostile -->"
+    start, end = (
+        "<!-- hostile: written by tests/security/test_hostile_table.py -->\n\n",
+        "\n\n<!-- end of hostile -->",
+    )
     before, rest = held.split(start)
     made = before + start + table + end + rest.split(end)[1]
     if os.environ.get("TRIBUNAL_UPDATE_DOCS"):

@@ -85,7 +85,9 @@ RUNS: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "ainvoke": lambda court, how: asyncio.run(court.ainvoke(POST, **how)),
     "stream": lambda court, how: list(court.stream(POST, **how)),
     "astream": lambda court, how: asyncio.run(streamed(court.astream(POST, **how))),
-    "astream_events": lambda court, how: asyncio.run(streamed(court.astream_events(POST, version="v2", **how))),
+    "astream_events": lambda court, how: asyncio.run(
+        streamed(court.astream_events(POST, version="v2", **how))
+    ),
     "batch": lambda court, how: court.batch([POST], **how),
     "abatch": lambda court, how: asyncio.run(court.abatch([POST], **how)),
     "with_config": lambda court, how: court.with_config(tags=["mine"]).invoke(POST, **how),
@@ -106,7 +108,9 @@ def test_an_untrusted_graph_refuses_what_a_client_may_not_set(
     for setting, value in dangerous(tmp_path):
         court = graph(graph_with(setting), untrusted=True)
         assert_refused(refusal(lambda: RUNS[way](court, {"context": setting})), setting, value)  # noqa: B023
-    assert "may not name a file on it" in refusal(lambda: graph("arcade", untrusted=True).invoke({"image": "log"}))
+    assert "may not name a file on it" in refusal(
+        lambda: graph("arcade", untrusted=True).invoke({"image": "log"})
+    )
     assert scripted_model.requests == []
     assert not (tmp_path / "out.sqlite").exists()
 
@@ -115,17 +119,23 @@ def test_an_untrusted_graph_refuses_what_a_client_may_not_set(
 def test_a_graph_of_one_s_own_is_untrusted_too(way: str, tmp_path: Path) -> None:
     setting = {"cache": str(tmp_path / "out.sqlite")}
     assert_refused(
-        refusal(lambda: RUNS[way](untrusted_input(pipeline()), {"context": setting})), setting, setting["cache"]
+        refusal(lambda: RUNS[way](untrusted_input(pipeline()), {"context": setting})),
+        setting,
+        setting["cache"],
     )
     assert_refused(
-        refusal(lambda: RUNS[way](untrusted_input(parent_of(graph("arcade"))), {"context": setting})),
+        refusal(
+            lambda: RUNS[way](untrusted_input(parent_of(graph("arcade"))), {"context": setting})
+        ),
         setting,
         setting["cache"],
     )
     assert not (tmp_path / "out.sqlite").exists()
 
 
-async def test_a_server_of_one_s_own_passes_a_request_on(scripted_model: ScriptedModel, tmp_path: Path) -> None:
+async def test_a_server_of_one_s_own_passes_a_request_on(
+    scripted_model: ScriptedModel, tmp_path: Path
+) -> None:
     async def judge(request: Request) -> JSONResponse:
         sent = await request.json()
         try:
@@ -136,10 +146,14 @@ async def test_a_server_of_one_s_own_passes_a_request_on(scripted_model: Scripte
         return JSONResponse(done["outcome"])
 
     app = Starlette(routes=[Route("/judge", judge, methods=["POST"])])
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://own") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://own"
+    ) as client:
 
         async def asked(court: str, post: Any, context: Any) -> httpx.Response:
-            return await client.post("/judge", json={"graph": court, "post": post, "context": context})
+            return await client.post(
+                "/judge", json={"graph": court, "post": post, "context": context}
+            )
 
         for setting, value in dangerous(tmp_path):
             got = await asked(graph_with(setting), POST, setting)
@@ -161,13 +175,17 @@ async def test_the_service_refuses_the_same(scripted_model: ScriptedModel, tmp_p
             got = await client.post("/v1/judge?wait=30", json=asked)
             assert got.status_code == 400, got.text
             assert_refused(got.json()["error"]["message"], setting, value)
-        got = await client.post("/v1/judge?wait=30", json={"image": str(tmp_path / "log"), "graph": "arcade"})
+        got = await client.post(
+            "/v1/judge?wait=30", json={"image": str(tmp_path / "log"), "graph": "arcade"}
+        )
         assert (got.status_code, "may not name a file" in got.text) == (400, True)
     assert scripted_model.requests == []
     assert not (tmp_path / "out.sqlite").exists()
 
 
-async def test_entry_functions_take_a_client_s_post(scripted_model: ScriptedModel, tmp_path: Path) -> None:
+async def test_entry_functions_take_a_client_s_post(
+    scripted_model: ScriptedModel, tmp_path: Path
+) -> None:
     for setting, value in dangerous(tmp_path):
         how = {"graph": graph_with(setting), "untrusted": True, **setting}
         with pytest.raises(BadInput) as refused:
@@ -180,13 +198,20 @@ async def test_entry_functions_take_a_client_s_post(scripted_model: ScriptedMode
         await tribunal.ajudge(image=str(tmp_path / "log"), graph="arcade", untrusted=True)
     assert scripted_model.requests == []
     assert not (tmp_path / "out.sqlite").exists()
-    assert (await tribunal.ajudge("Good morning.", graph="arcade", untrusted=True, rounds=1)).outcome == "verdict"
+    assert (
+        await tribunal.ajudge("Good morning.", graph="arcade", untrusted=True, rounds=1)
+    ).outcome == "verdict"
 
 
 @pytest.mark.parametrize(
     "how",
     [
-        {"config": {"metadata": {"untrusted": False}, "configurable": {"untrusted": False, "trust": True}}},
+        {
+            "config": {
+                "metadata": {"untrusted": False},
+                "configurable": {"untrusted": False, "trust": True},
+            }
+        },
         {"config": {"tags": ["trusted"], "run_name": "operator", "callbacks": []}},
     ],
 )
@@ -194,7 +219,9 @@ def test_no_request_undoes_it(how: dict[str, Any], tmp_path: Path) -> None:
     setting = {"cache": str(tmp_path / "out.sqlite")}
     post = {**POST, "untrusted": False, "context": {"settings": setting}}
     court = graph("arcade", untrusted=True)
-    assert_refused(refusal(lambda: court.invoke(post, context=setting, **how)), setting, setting["cache"])
+    assert_refused(
+        refusal(lambda: court.invoke(post, context=setting, **how)), setting, setting["cache"]
+    )
     assert not (tmp_path / "out.sqlite").exists()
 
 
@@ -203,9 +230,17 @@ async def test_an_edit_and_a_resume_of_a_client_are_refused_too(
 ) -> None:
     monkeypatch.setenv("TRIBUNAL_MODEL", "rehearsal")
     court = untrusted_input(builder("tribunal").compile(checkpointer=InMemorySaver()))
-    image = {"ref": str(tmp_path / "log"), "sha256": "0" * 64, "mime": "image/png", "width": 1, "height": 1}
+    image = {
+        "ref": str(tmp_path / "log"),
+        "sha256": "0" * 64,
+        "mime": "image/png",
+        "width": 1,
+        "height": 1,
+    }
     fields = settings_of("tribunal").model_fields
-    for number, (setting, value) in enumerate(each for each in dangerous(tmp_path) if next(iter(each[0])) in fields):
+    for number, (setting, value) in enumerate(
+        each for each in dangerous(tmp_path) if next(iter(each[0])) in fields
+    ):
         run: Any = {"configurable": {"thread_id": str(number)}}
         await court.ainvoke(POST, run, context={"rounds": 1}, interrupt_before=["gatekeeper"])
         monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
@@ -240,7 +275,9 @@ async def test_the_caller_stays_trusted_between_two_chunks(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("way", [each for each in RUNS if each != "astream_events"])
-def test_a_loaded_module_says_nothing_of_trust(way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_loaded_module_says_nothing_of_trust(
+    way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A process that has LangGraph's server installed and loaded is the operator's, as any other."""
     monkeypatch.setitem(sys.modules, "langgraph_api", ModuleType("langgraph_api"))
     monkeypatch.setenv("TRIBUNAL_KEEP", "yes")
@@ -253,7 +290,10 @@ def test_a_loaded_module_says_nothing_of_trust(way: str, monkeypatch: pytest.Mon
 def test_a_run_of_langgraph_s_server_is_a_client_s(way: str, tmp_path: Path) -> None:
     """Also where nobody said so: the run itself names its assistant."""
     setting = {"cache": str(tmp_path / "out.sqlite")}
-    how = {"context": setting, "config": {"configurable": {"assistant_id": "a", "graph_id": "arcade"}}}
+    how = {
+        "context": setting,
+        "config": {"configurable": {"assistant_id": "a", "graph_id": "arcade"}},
+    }
     assert_refused(refusal(lambda: RUNS[way](graph("arcade"), how)), setting, setting["cache"])
     assert not (tmp_path / "out.sqlite").exists()
 
@@ -279,16 +319,23 @@ def test_only_a_compiled_graph_can_be_marked() -> None:
         untrusted_input(builder("arcade"))
 
 
-async def test_a_served_graph_keeps_a_case_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_served_graph_keeps_a_case_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TRIBUNAL_KEEP", "yes")
     served = "import tribunal\nfrom tribunal.graphs.arcade import graph as court\ngraph = tribunal.as_served(court)\n"
     (tmp_path / "served.py").write_text(served)
     by_client = await graph("served.py:graph").ainvoke({**POST, "post_id": "by client"})
     assert by_client["outcome"]["outcome"] == "verdict"
-    await tribunal.ajudge("Good morning.", post_id="by command", graph="served.py:graph", model="rehearsal")
+    await tribunal.ajudge(
+        "Good morning.", post_id="by command", graph="served.py:graph", model="rehearsal"
+    )
     store = await Store.open(f"sqlite:///{tmp_path / 'data' / 'service.sqlite'}")
     try:
-        kept = {name: await find_cases(store, CaseFilter(post_id=name)) for name in ("by client", "by command")}
+        kept = {
+            name: await find_cases(store, CaseFilter(post_id=name))
+            for name in ("by client", "by command")
+        }
     finally:
         await store.close()
     assert {name: [row["via"] for row in rows] for name, rows in kept.items()} == {

@@ -34,22 +34,32 @@ class Page:
 
     @property
     def wrong(self) -> str:
-        return " ".join(each.text_content().strip() for each in self.tree.xpath("//*[@role='alert']"))
+        return " ".join(
+            each.text_content().strip() for each in self.tree.xpath("//*[@role='alert']")
+        )
 
     @property
     def said(self) -> str:
-        return " ".join(each.text_content().strip() for each in self.tree.xpath("//*[@role='status']"))
+        return " ".join(
+            each.text_content().strip() for each in self.tree.xpath("//*[@role='status']")
+        )
 
     def value(self, name: str) -> str:
         """What a field holds."""
-        fields = self.tree.xpath(f"//*[@name='{name}' and not(@type='hidden') and (not(@type='radio') or @checked)]")
+        fields = self.tree.xpath(
+            f"//*[@name='{name}' and not(@type='hidden') and (not(@type='radio') or @checked)]"
+        )
         if not fields:
             return ""
         [field] = fields
-        return str(field.value or "").removeprefix("\n")  # as HTML has it at the begin of a textarea
+        return str(field.value or "").removeprefix(
+            "\n"
+        )  # as HTML has it at the begin of a textarea
 
     def buttons(self) -> list[str]:
-        return [str(each.get("value")) for each in self.tree.xpath("//main//button[@name='action']")]
+        return [
+            str(each.get("value")) for each in self.tree.xpath("//main//button[@name='action']")
+        ]
 
 
 class Somebody:
@@ -67,12 +77,16 @@ class Somebody:
 
     async def send(self, action: str = "", at: str = "", **typed: str) -> Page:
         """Fill a form of the page in and press the button of this action; `at` is a part of the form's address."""
-        forms = [each for each in self.page.tree.forms if each.method == "POST" and at in each.action]
+        forms = [
+            each for each in self.page.tree.forms if each.method == "POST" and at in each.action
+        ]
         form = next(each for each in forms if "sign-out" not in each.action or at == "sign-out")
         fields = {name: value.removeprefix("\n") for name, value in form.form_values()} | typed
         fields |= {"action": action} if action else {}
         where = form.action or str(self.page.response.url)
-        got = await self.client.post(where, data=fields, headers={"Origin": HERE}, follow_redirects=True)
+        got = await self.client.post(
+            where, data=fields, headers={"Origin": HERE}, follow_redirects=True
+        )
         self.page = Page(got)
         return self.page
 

@@ -17,14 +17,21 @@ def lines(*rows: Any) -> bytes:
 
 
 def posts(count: int) -> bytes:
-    return lines(*({"id": f"p{number}", "text": f"Good morning, number {number}!"} for number in range(count)))
+    return lines(
+        *(
+            {"id": f"p{number}", "text": f"Good morning, number {number}!"}
+            for number in range(count)
+        )
+    )
 
 
 async def sent(
     client: httpx.AsyncClient, content: bytes, kind: str = "application/x-ndjson", **more: Any
 ) -> httpx.Response:
     headers = {"Content-Type": kind, **more.pop("headers", {})}
-    return await client.post("/v1/batches", content=content, headers=headers, params={"graph": "baseline", **more})
+    return await client.post(
+        "/v1/batches", content=content, headers=headers, params={"graph": "baseline", **more}
+    )
 
 
 async def ended(client: httpx.AsyncClient, address: str, **more: Any) -> dict[str, Any]:
@@ -35,7 +42,9 @@ async def ended(client: httpx.AsyncClient, address: str, **more: Any) -> dict[st
         await asyncio.sleep(0.05)
 
 
-async def table(client: httpx.AsyncClient, batch_id: str, form: str, **more: Any) -> list[dict[str, Any]]:
+async def table(
+    client: httpx.AsyncClient, batch_id: str, form: str, **more: Any
+) -> list[dict[str, Any]]:
     got = await client.get(f"/v1/batches/{batch_id}/results", params={"format": form, **more})
     assert got.status_code == 200, got.text
     if form == "parquet":

@@ -60,13 +60,33 @@ async def started(database: str, *options: str, **environment: str) -> AsyncIter
     """One that listens. When the block ends it is told to stop, and ends well, unless it was killed."""
     shared = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": _compiled().name}
     compiled = shared if sys.dont_write_bytecode else {}
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "TRIBUNAL_SERVE_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OTEL_", "TRIBUNAL_SERVE_"))
+    }
     with tempfile.TemporaryDirectory() as folder:
         said = Path(folder) / "stderr"
         with said.open("w") as stderr:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "tribunal", "serve", "--port", "0", "--database", database, *options),
-                env={**kept, **compiled, "TRIBUNAL_MODEL": "", "TRIBUNAL_DATA": folder, **environment},
+                *(
+                    sys.executable,
+                    "-m",
+                    "tribunal",
+                    "serve",
+                    "--port",
+                    "0",
+                    "--database",
+                    database,
+                    *options,
+                ),
+                env={
+                    **kept,
+                    **compiled,
+                    "TRIBUNAL_MODEL": "",
+                    "TRIBUNAL_DATA": folder,
+                    **environment,
+                },
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=stderr,
             )
@@ -81,7 +101,9 @@ async def started(database: str, *options: str, **environment: str) -> AsyncIter
                 yield service
             if process.returncode is None:
                 service.signal()
-            assert await asyncio.wait_for(process.wait(), 60) == 0 or service.killed, service.stderr()
+            assert await asyncio.wait_for(process.wait(), 60) == 0 or service.killed, (
+                service.stderr()
+            )
         finally:
             if process.returncode is None:
                 process.kill()

@@ -61,7 +61,9 @@ def migrated_database() -> Iterator[str]:
     """A PostgreSQL database with its tables made, to be copied."""
     server = os.environ.get(POSTGRES)
     if not server:
-        pytest.skip(f"no PostgreSQL: {POSTGRES} names none (such as postgresql://postgres@127.0.0.1:5432)")
+        pytest.skip(
+            f"no PostgreSQL: {POSTGRES} names none (such as postgresql://postgres@127.0.0.1:5432)"
+        )
     with new_postgres_database(server) as name:
         upgrade(f"{server}/{name}")
         yield name
@@ -134,12 +136,16 @@ async def serving(database: str, **options: object) -> AsyncIterator[httpx.Async
     app = live.make_app(ServiceOptions.model_validate({**usual, **options}))
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1", timeout=60
+        ) as client:
             client.app = app  # type: ignore[attr-defined]
             yield client
 
 
-async def get_json(client: httpx.AsyncClient, path: str, name: str | None = None, **more: Any) -> Any:
+async def get_json(
+    client: httpx.AsyncClient, path: str, name: str | None = None, **more: Any
+) -> Any:
     """Return the JSON of an answer, or what it has under a name."""
     answer = (await client.get(path, **more)).json()
     return answer if name is None else answer[name]

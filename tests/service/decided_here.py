@@ -15,7 +15,11 @@ from tests.doubles import ScriptedServer
 from tests.openai_server import OpenAIServer
 from tests.service.conftest import serving
 
-UNSURE = {"category": "Religious", "explanation": "It says post-words, and so attacks a faith.", "confidence": 0.4}
+UNSURE = {
+    "category": "Religious",
+    "explanation": "It says post-words, and so attacks a faith.",
+    "confidence": 0.4,
+}
 
 
 async def run(*arguments: str) -> Result:
@@ -33,7 +37,9 @@ async def ran(*arguments: str) -> Result:
 
 
 @asynccontextmanager
-async def courtroom(database: str, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, ScriptedServer]]:
+async def courtroom(
+    database: str, **options: Any
+) -> AsyncIterator[tuple[httpx.AsyncClient, ScriptedServer]]:
     """A replica whose court is unsure of every post, and the model that plays it."""
     async with (
         OpenAIServer(court_script(explicit=True, judge=UNSURE)) as server,
@@ -50,7 +56,9 @@ async def judged(client: httpx.AsyncClient, **post: Any) -> str:
     return str(got.headers["tribunal-case"])
 
 
-async def decided(client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any) -> str:
+async def decided(
+    client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any
+) -> str:
     """The id of a case that a person has decided: changed to this category, or, with None, accepted."""
     case = await judged(client, **post)
     said = {"action": "accept"} if category is None else {"action": "change", "category": category}
@@ -61,12 +69,16 @@ async def decided(client: httpx.AsyncClient, category: str | None, *clauses: str
     return case
 
 
-async def contested(client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any) -> str:
+async def contested(
+    client: httpx.AsyncClient, category: str | None, *clauses: str, **post: Any
+) -> str:
     """The id of a case that a person decided on appeal: changed to this category, or, with None, upheld."""
     got = await client.post("/v1/judge?wait=60", json={"graph": "tribunal", **post})
     assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
     case = str(got.headers["tribunal-case"])
-    made = await client.post(f"/v1/cases/{case}/appeal", json={"appellant": "user-7", "reason": "It is a song."})
+    made = await client.post(
+        f"/v1/cases/{case}/appeal", json={"appellant": "user-7", "reason": "It is a song."}
+    )
     assert made.status_code == 201, made.text
     said = {"action": "uphold"} if category is None else {"action": "change", "category": category}
     at = f"{made.headers['location']}/decision"

@@ -18,7 +18,9 @@ from tribunal.schema import JSON
 class Fleet:
     """The replicas. Attributes: `kills`, how many processes were killed; `unavailable`, set when one answers 503."""
 
-    def __init__(self, stack: AsyncExitStack, database: str, options: tuple[str, ...], told: dict[str, str]) -> None:
+    def __init__(
+        self, stack: AsyncExitStack, database: str, options: tuple[str, ...], told: dict[str, str]
+    ) -> None:
         self._stack, self.database, self._options, self._told = stack, database, options, told
         self.replicas: list[Service] = []
         self.kills = 0
@@ -26,7 +28,9 @@ class Fleet:
 
     async def start(self) -> Service:
         """One more."""
-        made = await self._stack.enter_async_context(started(self.database, *self._options, **self._told))
+        made = await self._stack.enter_async_context(
+            started(self.database, *self._options, **self._told)
+        )
         self.replicas.append(made)
         return made
 
@@ -45,7 +49,9 @@ class Fleet:
         """Of one of them, whichever."""
         return chance.choice(self.replicas).client
 
-    async def ask(self, chance: random.Random, method: str, path: str, **more: Any) -> httpx.Response:
+    async def ask(
+        self, chance: random.Random, method: str, path: str, **more: Any
+    ) -> httpx.Response:
         """Ask one after another until one answers; what is to be done once has an `Idempotency-Key`."""
         while True:
             try:

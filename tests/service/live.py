@@ -63,7 +63,9 @@ def make_app(options: ServiceOptions) -> FastAPI:
 @asynccontextmanager
 async def listening(database: str, **options: object) -> AsyncIterator[str]:
     """Its address, such as http://127.0.0.1:41234."""
-    chosen = ServiceOptions.model_validate({"database": database, "graceful": 5.0, "desk_undo": 0.0, **options})
+    chosen = ServiceOptions.model_validate(
+        {"database": database, "graceful": 5.0, "desk_undo": 0.0, **options}
+    )
     server = uvicorn.Server(uvicorn_config(partial(make_app, chosen), chosen))
     with socket.create_server(("127.0.0.1", 0)) as door:
         serving = asyncio.create_task(server.serve(sockets=[door]))
@@ -80,7 +82,9 @@ async def listening(database: str, **options: object) -> AsyncIterator[str]:
 @asynccontextmanager
 async def deciding(server: ScriptedServer, database: str, **options: Any) -> AsyncIterator[str]:
     """The address of a replica whose court a scripted server plays."""
-    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    os.environ["OPENAI_BASE_URL"] = (
+        f"{server.url}/v1"  # taken away again before the next test (conftest)
+    )
     settings = {"model": "openai:scripted", **options.pop("settings", {})}
     async with listening(database, settings=settings, **{"graph": "arcade", **options}) as url:
         yield url

@@ -33,7 +33,9 @@ class Receiver:
     async def take(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         async with self._news:
-            self.came.append(Message(request.headers.get("webhook-id", ""), dict(request.headers), body))
+            self.came.append(
+                Message(request.headers.get("webhook-id", ""), dict(request.headers), body)
+            )
             self._news.notify_all()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         return web.Response(status=answer) if isinstance(answer, int) else await answer(request)

@@ -14,11 +14,17 @@ import yaml  # type: ignore[import-untyped]
 
 from tests import PROJECT
 
-RULES: list[dict[str, Any]] = yaml.safe_load((PROJECT / "deploy/alerts.yml").read_text())["groups"][0]["rules"]
+RULES: list[dict[str, Any]] = yaml.safe_load((PROJECT / "deploy/alerts.yml").read_text())["groups"][
+    0
+]["rules"]
 BOARD: dict[str, Any] = json.loads((PROJECT / "deploy/grafana-board.json").read_text())
 EXPRESSIONS = {
     **{rule["alert"]: rule["expr"] for rule in RULES},
-    **{f"{panel['title']}, {each['refId']}": each["expr"] for panel in BOARD["panels"] for each in panel["targets"]},
+    **{
+        f"{panel['title']}, {each['refId']}": each["expr"]
+        for panel in BOARD["panels"]
+        for each in panel["targets"]
+    },
 }
 ROW = re.compile(r"^\| `(tribunal_\w+)` \| ([^|]*)\|", re.MULTILINE)
 
@@ -35,8 +41,16 @@ def test_what_it_asks_for_is_measured(expression: str) -> None:
     named = {name.removesuffix("_bucket") for name in re.findall(r"tribunal_\w+", expression)}
     assert named <= known.keys()
     labels = {label for name in named for label in known[name]} | {"le", "job"}
-    grouped = {each.strip() for found in re.findall(r"by \(([^)]*)\)", expression) for each in found.split(",")}
-    matched = {each for braces in re.findall(r"\{([^}]*)\}", expression) for each in re.findall(r"(\w+)=", braces)}
+    grouped = {
+        each.strip()
+        for found in re.findall(r"by \(([^)]*)\)", expression)
+        for each in found.split(",")
+    }
+    matched = {
+        each
+        for braces in re.findall(r"\{([^}]*)\}", expression)
+        for each in re.findall(r"(\w+)=", braces)
+    }
     assert grouped | matched <= labels
 
 
@@ -79,7 +93,10 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         set(),
     ),
-    "more come than are decided": ({'tribunal_cases{status="queued"}': "0+20x60"}, {"TribunalQueueGrows"}),
+    "more come than are decided": (
+        {'tribunal_cases{status="queued"}': "0+20x60"},
+        {"TribunalQueueGrows"},
+    ),
     "a slow hour": (
         {
             'tribunal_post_seconds_bucket{graph="tribunal", le="60"}': "0+10x60",
@@ -108,7 +125,9 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
 
 @pytest.mark.parametrize(("samples", "ringing"), CASES.values(), ids=list(CASES))
 @pytest.mark.long
-def test_it_rings_when_it_should(samples: dict[str, str], ringing: set[str], tmp_path: Path) -> None:
+def test_it_rings_when_it_should(
+    samples: dict[str, str], ringing: set[str], tmp_path: Path
+) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool, of Prometheus, is not installed")
@@ -125,7 +144,9 @@ def test_it_rings_when_it_should(samples: dict[str, str], ringing: set[str], tmp
                         {
                             "expr": f'count(ALERTS{{alertname="{rule["alert"]}", alertstate="firing"}}) or vector(0)',
                             "eval_time": "55m",
-                            "exp_samples": [{"labels": "{}", "value": int(rule["alert"] in ringing)}],
+                            "exp_samples": [
+                                {"labels": "{}", "value": int(rule["alert"] in ringing)}
+                            ],
                         }
                     ],
                 }
@@ -133,5 +154,7 @@ def test_it_rings_when_it_should(samples: dict[str, str], ringing: set[str], tmp
         }
         file = tmp_path / f"{rule['alert']}.yml"
         file.write_text(yaml.safe_dump(held))
-        done = subprocess.run([promtool, "test", "rules", str(file)], capture_output=True, text=True)
+        done = subprocess.run(
+            [promtool, "test", "rules", str(file)], capture_output=True, text=True
+        )
         assert done.returncode == 0, f"{rule['alert']}: {done.stdout}{done.stderr}"

@@ -26,7 +26,10 @@ async def test_from_the_terminal(database: str) -> None:
         at = await by_the_court(client, server)
         where = (await appealed(client, at)).rpartition("/")[2]
         code, listed = await asyncio.to_thread(run)
-        assert (code, listed.split()[:4]) == (0, [where, at.rpartition("/")[2], "appeal", "waiting"])
+        assert (code, listed.split()[:4]) == (
+            0,
+            [where, at.rpartition("/")[2], "appeal", "waiting"],
+        )
         code, said = await asyncio.to_thread(run, where, "--reviewer", "kim", "--retry")
         assert (code, "a new trial is ordered" in said) == (0, True), said
         await tried(client, f"/v1/appeals/{where}")

@@ -56,13 +56,20 @@ TOLD_ELSEWHERE = {
     "case.erased",
     "case.released",
     "case.retried",
-} | {kind for kind in KINDS if kind.startswith(("appeal.", "opinion.", "desk.", "cases.", "statements.", "words."))}
+} | {
+    kind
+    for kind in KINDS
+    if kind.startswith(("appeal.", "opinion.", "desk.", "cases.", "statements.", "words."))
+}
 
 
 @pytest.mark.long
 async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(database) as store:
-        admin, review = [await keys.add_key(store, name, [name], keys.KeyLimits()) for name in ("admin", "review")]
+        admin, review = [
+            await keys.add_key(store, name, [name], keys.KeyLimits())
+            for name in ("admin", "review")
+        ]
         as_admin, as_review = ({"X-API-Key": key} for key in (admin, review))
         async with (
             OpenAIServer(court_script(explicit=True, judge=UNSURE)),
@@ -70,17 +77,30 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         ):
             client.headers.update(as_admin)
             asked = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
-            got = await client.post("/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"})
-            again = await client.post("/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"})
+            got = await client.post(
+                "/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"}
+            )
+            again = await client.post(
+                "/v1/judge?wait=60", json=asked, headers={"Idempotency-Key": "once"}
+            )
             assert got.json()["outcome"] == again.json()["outcome"] == "pending", got.text
             case = got.headers["tribunal-case"]
             claim, by_kim = f"/v1/cases/{case}/claim", {"reviewer": "kim"}
             assert (await client.post(claim, json=by_kim, headers=as_review)).is_success
             assert (await client.delete(claim, params=by_kim, headers=as_review)).is_success
-            said = {"action": "change", "category": "NotHate", "note": "post-words were quoted", **by_kim}
-            decided = await client.post(f"/v1/cases/{case}/decision?wait=30", json=said, headers=as_review)
+            said = {
+                "action": "change",
+                "category": "NotHate",
+                "note": "post-words were quoted",
+                **by_kim,
+            }
+            decided = await client.post(
+                f"/v1/cases/{case}/decision?wait=30", json=said, headers=as_review
+            )
             assert decided.json()["category"] == "NotHate", decided.text
-            assert (await client.post(f"/v1/cases/{case}/decision", json=said, headers=as_review)).status_code == 409
+            assert (
+                await client.post(f"/v1/cases/{case}/decision", json=said, headers=as_review)
+            ).status_code == 409
             wrong = {"text": "post-words", "settings": {"max_text": 3}}
             refused = await client.post("/v1/judge?wait=30", json=wrong)
             assert refused.status_code == 400, refused.text
@@ -89,9 +109,15 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             with monkeypatch.context() as patched:
                 patched.setattr(BatchStore, "take_rows", none_taken)
                 late = (await sent(client, posts(3))).json()["id"]
-                assert (await client.post(f"/v1/batches/{late}/cancel")).json()["rows"]["cancelled"] == 3
+                assert (await client.post(f"/v1/batches/{late}/cancel")).json()["rows"][
+                    "cancelled"
+                ] == 3
             assert (await client.delete(f"/v1/batches/{late}")).status_code == 204
-            hook = (await client.post("/v1/webhooks", json={"url": "https://127.0.0.1:9/a?secret-words"})).json()["id"]
+            hook = (
+                await client.post(
+                    "/v1/webhooks", json={"url": "https://127.0.0.1:9/a?secret-words"}
+                )
+            ).json()["id"]
             assert (await client.post(f"/v1/webhooks/{hook}/enable")).is_success
             message = await dead_letter(store, hook)
             assert (await client.post(f"/v1/webhooks/deliveries/{message}/replay")).is_success
@@ -105,7 +131,11 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         told = [(each["who"], each["name"], each["kind"]) for each in found]
         machine = next(name for who, name, _ in told if who == "replica")
         alone = [refused_case, row_of_batch] = [
-            next(each["subject"] for each in found if each["kind"] == kind and each["subject"] != case)
+            next(
+                each["subject"]
+                for each in found
+                if each["kind"] == kind and each["subject"] != case
+            )
             for kind in ("case.cancelled", "case.decided")
         ]
         assert len({case, *alone}) == 3
@@ -123,8 +153,12 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             ("operator", "", "key.rotated", None), ("operator", "", "key.revoked", None),
         ]  # fmt: skip
         assert told == [(who, name, kind) for who, name, kind, _ in wanted]
-        assert [each["subject"] for each in found][2:-2] == [subject for *_, subject in wanted][2:-2]
-        assert {kind for *_, kind, _ in wanted} == set(KINDS) - TOLD_ELSEWHERE, "each kind of entry is tried"
+        assert [each["subject"] for each in found][2:-2] == [subject for *_, subject in wanted][
+            2:-2
+        ]
+        assert {kind for *_, kind, _ in wanted} == set(KINDS) - TOLD_ELSEWHERE, (
+            "each kind of entry is tried"
+        )
         by = {each["kind"]: each for each in of_case}
         assert by["case.taken_in"]["details"]["post_sha"] == sha({"text": "post-words"})
         assert by["case.decided"]["details"] | {"models": []} == {
@@ -137,7 +171,9 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         assert by["case.answered"]["details"]["note_sha"] == sha("post-words were quoted")
         assert "words" not in json.dumps(found), "an entry quotes nothing"
         assert (end["seq"], end["hash"]) == (len(found), found[-1]["hash"])
-        assert await verify(store, end["hash"]) == LogWalk(entries=len(found), head=end["hash"], kept_at=len(found))
+        assert await verify(store, end["hash"]) == LogWalk(
+            entries=len(found), head=end["hash"], kept_at=len(found)
+        )
 
 
 async def none_taken(*_: object) -> list[Any]:
@@ -145,16 +181,26 @@ async def none_taken(*_: object) -> list[Any]:
 
 
 async def dead_letter(store: Store, hook: str) -> str:
-    row = {"id": f"msg-{hook}", "webhook_id": hook, "event": "case.cancelled", "body": "{}", "status": "dead"}
+    row = {
+        "id": f"msg-{hook}",
+        "webhook_id": hook,
+        "event": "case.cancelled",
+        "body": "{}",
+        "status": "dead",
+    }
     async with store.transaction() as connection:
         now = {"created": time.time(), "due": time.time(), "finished": time.time()}
-        await connection.execute(deliveries.insert().values(**row, **now, attempts=1, attempts_before=0))
+        await connection.execute(
+            deliveries.insert().values(**row, **now, attempts=1, attempts_before=0)
+        )
     return f"msg-{hook}"
 
 
 async def stored(store: Store, case: str) -> Row:
     async with store.transaction() as connection:
-        return dict((await connection.execute(select(cases).where(cases.c.id == case))).mappings().one())
+        return dict(
+            (await connection.execute(select(cases).where(cases.c.id == case))).mappings().one()
+        )
 
 
 @pytest.mark.long
@@ -166,14 +212,20 @@ async def test_pages_and_filters(database: str) -> None:
         second = await get_json(client, "/v1/audit", params={"limit": 3, "after": first["next"]})
         assert [each["seq"] for each in first["entries"] + second["entries"]] == [1, 2, 3, 4, 5]
         assert second["next"] is None
-        for query, seqs in (({"since": second["entries"][0]["at"]}, [4, 5]), ({"kind": "key.made"}, [])):
+        for query, seqs in (
+            ({"since": second["entries"][0]["at"]}, [4, 5]),
+            ({"kind": "key.made"}, []),
+        ):
             found = await get_json(client, "/v1/audit", "entries", params=query)
             assert [each["seq"] for each in found] == seqs, query
 
 
 @pytest.mark.long
 async def test_two_replicas_make_one_chain(database: str) -> None:
-    async with serving(database, graph="baseline") as one, serving(database, graph="baseline") as other:
+    async with (
+        serving(database, graph="baseline") as one,
+        serving(database, graph="baseline") as other,
+    ):
         asked = [
             client.post("/v1/judge?wait=60", json={"text": f"Good morning, number {number}!"})
             for number in range(30)
@@ -191,7 +243,9 @@ async def test_nothing_is_done_that_cant_be_told(database: str) -> None:
     async with serving(database, graph="baseline") as client, opened(database) as store:
         async with store.transaction() as connection:
             await connection.execute(delete(audit_head))
-        assert (await client.post("/v1/judge?wait=5", json={"text": "Good morning!"})).status_code == 500
+        assert (
+            await client.post("/v1/judge?wait=5", json={"text": "Good morning!"})
+        ).status_code == 500
         assert await get_json(client, "/v1/cases", "cases") == []
         assert "head of the log is gone" in str((await verify(store)).fault)
 
@@ -205,9 +259,18 @@ def log(entries: int) -> list[Row]:
     previous = NOTHING
     for seq in range(1, entries + 1):
         row: Row = dict(
-            zip(FIELDS, (1.8e9 + seq / 7, "key", "9f86d081884c", "desk é", KINDS[seq % len(KINDS)]), strict=False)
+            zip(
+                FIELDS,
+                (1.8e9 + seq / 7, "key", "9f86d081884c", "desk é", KINDS[seq % len(KINDS)]),
+                strict=False,
+            )
         )
-        row |= {"subject": f"case-{seq:05}", "details": f'{{"number":{seq}}}', "previous": previous, "seq": seq}
+        row |= {
+            "subject": f"case-{seq:05}",
+            "details": f'{{"number":{seq}}}',
+            "previous": previous,
+            "seq": seq,
+        }
         previous = row["hash"] = chained(previous, seq, content(row))
         made.append(row)
     return made
@@ -258,7 +321,9 @@ def test_every_entry_that_is_gone_moved_or_put_in_is_found(place: int, by: int) 
     forged["hash"] = chained(forged["previous"], forged["seq"], content(forged))
     assert walked([*LOG[:place], forged, *LOG[place + 1 :]]).fault, "with its hash made anew"
     pushed = [dict(row, seq=row["seq"] + 1) for row in LOG[place:]]
-    assert walked([*LOG[:place], forged, *pushed]).fault, "put in, and what comes after numbered anew"
+    assert walked([*LOG[:place], forged, *pushed]).fault, (
+        "put in, and what comes after numbered anew"
+    )
     more = dict(forged, seq=1001, previous=END.hash)
     more["hash"] = chained(END.hash, 1001, content(more))
     assert "added past the head" in str(walked([*LOG, more]).fault)
@@ -331,7 +396,9 @@ async def test_the_command(database: str) -> None:
     assert status == 0
     status, verified, _ = await tribunal(database, "audit", "verify")
     [kept] = re.findall(r"[0-9a-f]{64}", verified)
-    status, shown, _ = await tribunal(database, "audit", "show", "--case", key.split("_")[1], "--json")
+    status, shown, _ = await tribunal(
+        database, "audit", "show", "--case", key.split("_")[1], "--json"
+    )
     [entry] = [json.loads(line) for line in shown.splitlines()]
     assert (entry["kind"], entry["who"], entry["hash"]) == ("key.made", "operator", kept)
     assert entry["details"] == {"name": "desk", "scopes": ["review"]}

@@ -39,7 +39,12 @@ async def test_an_author_s_earlier_decisions_stand_beside_a_case(database: str) 
         await decide(client, "three", "Racist", "somebody else")
         against = {"appellant": "them", "reason": "I quoted it."}
         appeal = (await client.post(f"/v1/cases/{hate}/appeal", json=against)).json()["id"]
-        ruling = {"action": "change", "category": "NotHate", "note": "a quotation", "reviewer": "max"}
+        ruling = {
+            "action": "change",
+            "category": "NotHate",
+            "note": "a quotation",
+            "reviewer": "max",
+        }
         ruled = await client.post(f"/v1/appeals/{appeal}/decision", json=ruling)
         assert ruled.json()["result"] == "reversed", ruled.text
         await count_rehearsed(app)
@@ -65,13 +70,17 @@ async def test_two_installations_have_no_hash_in_common(tmp_path: Path) -> None:
         store = await Store.open(sqlite(tmp_path / name))
         try:
             hashes.append(await hash_author(store, AUTHOR))
-            assert await hash_author(store, f" {AUTHOR} ") == hashes[-1], "of one installation it is the same"
+            assert await hash_author(store, f" {AUTHOR} ") == hashes[-1], (
+                "of one installation it is the same"
+            )
         finally:
             await store.close()
     assert hashes[0] != hashes[1]
 
 
-async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: str, tmp_path: Path) -> None:
+async def test_every_way_in_notes_the_author_and_none_keeps_their_id(
+    database: str, tmp_path: Path
+) -> None:
     async with serving(database, graph="baseline") as client:
         store: Store = client.app.state.replica.store  # type: ignore[attr-defined]
         given = {"text": "by the service", "author": AUTHOR}
@@ -82,18 +91,28 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(database: s
         results = (await client.get(f"{batch.headers['location']}/results")).text
         assert (AUTHOR in results, '"note": "n"' in results) == (False, True)
         file = tmp_path / "posts.jsonl"
-        file.write_text("\n".join(json.dumps({"text": f"line {number}", "author": AUTHOR}) for number in range(2)))
+        file.write_text(
+            "\n".join(
+                json.dumps({"text": f"line {number}", "author": AUTHOR}) for number in range(2)
+            )
+        )
         kept = ("--model", "rehearsal", "--keep", "--database", database)
         assert (await run("judge", "here", "--author", AUTHOR, *kept)).exit_code == 0
-        waits = await run("judge", "there", "--author", AUTHOR, *kept, "--review", "--set", "review_rule=all")
+        waits = await run(
+            "judge", "there", "--author", AUTHOR, *kept, "--review", "--set", "review_rule=all"
+        )
         assert waits.exit_code == 5, waits.output
         out = tmp_path / "out.jsonl"
         await ran("batch", str(file), "--out", str(out), *kept, "--graph", "baseline")
         rows = await store.fetch_rows(select(cases.c.via, cases.c.author_sha))
         hashed = await hash_author(store, AUTHOR)
         assert {row["author_sha"] for row in rows} == {hashed}
-        assert sorted(row["via"] for row in rows) == ["batch"] * 2 + ["command"] * 2 + ["service"] * 3
+        assert (
+            sorted(row["via"] for row in rows) == ["batch"] * 2 + ["command"] * 2 + ["service"] * 3
+        )
         for each in METADATA.sorted_tables:
-            assert AUTHOR not in json.dumps(await store.fetch_rows(select(each)), default=str), each.name
+            assert AUTHOR not in json.dumps(await store.fetch_rows(select(each)), default=str), (
+                each.name
+            )
     unkept = await run("judge", "here", "--author", AUTHOR, "--model", "rehearsal")
     check_exit(unkept, 2, "author: is noted with a kept case alone")

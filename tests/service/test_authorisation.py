@@ -23,7 +23,17 @@ from tribunal.service.replica import webhooks as endpoints
 from tribunal.store.engine import Store
 from tribunal.store.tables import deliveries
 
-WHO = ("no key", "wrong", "revoked", "judge, its own", "judge, another's", "review", "lead", "audit", "admin")
+WHO = (
+    "no key",
+    "wrong",
+    "revoked",
+    "judge, its own",
+    "judge, another's",
+    "review",
+    "lead",
+    "audit",
+    "admin",
+)
 YES = "yes"
 OPEN = dict.fromkeys(WHO, YES)
 
@@ -72,7 +82,9 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("DELETE", "/v1/second-opinions/{opinion_id}/claim"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/opinion"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/settle"): LEAD,
-    ("POST", "/v1/cases/{case_id}/retry"): only(own=YES, others="404", lead=YES),  # it waits for a person: a conflict
+    ("POST", "/v1/cases/{case_id}/retry"): only(
+        own=YES, others="404", lead=YES
+    ),  # it waits for a person: a conflict
     ("GET", "/v1/figures"): only(lead=YES, audit=YES),
     ("GET", "/v1/usage"): only(own=YES, others=YES, review=YES, lead=YES, audit=YES),
     ("POST", "/v1/batches"): JUDGE,
@@ -103,14 +115,24 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/try"): OPEN,
     ("GET", "/docs"): OPEN,
     ("GET", "/openapi.json"): OPEN,
-    ("DELETE", "/v1/cases/{case_id}/words"): only(),  # last: afterwards nobody can do anything with the case
+    (
+        "DELETE",
+        "/v1/cases/{case_id}/words",
+    ): only(),  # last: afterwards nobody can do anything with the case
 }
 
 
 def test_every_route_stands_in_the_table() -> None:
     contexts = iter_route_contexts(with_routes(True).routes)
-    served = {(method, each.path) for each in contexts for method in each.methods or () if method != "HEAD"}
-    served = {each for each in served if not str(each[1]).startswith("/desk")}  # which test_desk_door.py holds
+    served = {
+        (method, each.path)
+        for each in contexts
+        for method in each.methods or ()
+        if method != "HEAD"
+    }
+    served = {
+        each for each in served if not str(each[1]).startswith("/desk")
+    }  # which test_desk_door.py holds
     assert served == {(method, path.partition("?")[0]) for method, path in ROUTES}
 
 
@@ -126,7 +148,9 @@ class Made:
     async def case(self) -> None:
         """A case that waits for a person."""
         asked = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
-        got = await self.client.post("/v1/judge?wait=60", json=asked, headers=self.headers("judge, its own"))
+        got = await self.client.post(
+            "/v1/judge?wait=60", json=asked, headers=self.headers("judge, its own")
+        )
         assert got.json()["outcome"] == "pending", got.text
         self.named["case_id"] = got.headers["tribunal-case"]
 
@@ -141,18 +165,33 @@ class Made:
         """A decided case with an appeal, of which a second opinion is wanted."""
         own, asked = self.headers("judge, its own"), {"text": "post-words", "graph": "arcade"}
         got = await self.client.post("/v1/judge?wait=60", json=asked, headers=own)
-        at, against = f"/v1/cases/{got.headers['tribunal-case']}/appeal", {"appellant": "a", "reason": "b"}
-        self.named["appeal_id"] = (await self.client.post(at, json=against, headers=own)).json()["id"]
+        at, against = (
+            f"/v1/cases/{got.headers['tribunal-case']}/appeal",
+            {"appellant": "a", "reason": "b"},
+        )
+        self.named["appeal_id"] = (await self.client.post(at, json=against, headers=own)).json()[
+            "id"
+        ]
         wanted = await self.client.get("/v1/second-opinions", headers=self.headers("review"))
         self.named["opinion_id"] = wanted.json()["second_opinions"][0]["id"]
 
     async def webhook(self) -> None:
         """A webhook, and a dead message to it."""
-        hook, _ = await endpoints.add_webhook(self.store, "http://127.0.0.1:9/a", ["case.cancelled"], http=True)
-        row = {"id": f"msg-{hook}", "webhook_id": hook, "event": "case.cancelled", "body": "{}", "status": "dead"}
+        hook, _ = await endpoints.add_webhook(
+            self.store, "http://127.0.0.1:9/a", ["case.cancelled"], http=True
+        )
+        row = {
+            "id": f"msg-{hook}",
+            "webhook_id": hook,
+            "event": "case.cancelled",
+            "body": "{}",
+            "status": "dead",
+        }
         async with self.store.transaction() as connection:
             now = {"created": time.time(), "due": time.time(), "finished": time.time()}
-            await connection.execute(deliveries.insert().values(**row, **now, attempts=1, attempts_before=0))
+            await connection.execute(
+                deliveries.insert().values(**row, **now, attempts=1, attempts_before=0)
+            )
         self.named.update(webhook_id=hook, message_id=f"msg-{hook}")
 
     async def ask(self, method: str, path: str, who: str, *, refused: bool) -> httpx.Response:
@@ -177,14 +216,22 @@ async def test_each_key_opens_what_the_table_says(tmp_path: Path) -> None:
 
 
 async def _opened(store: Store, database: str) -> None:
-    made = {who: await keys.add_key(store, who, [who.partition(",")[0]], keys.KeyLimits()) for who in WHO[3:]}
-    made |= {"wrong": f"{made['admin']}x", "revoked": await keys.add_key(store, "a", ["admin"], keys.KeyLimits())}
+    made = {
+        who: await keys.add_key(store, who, [who.partition(",")[0]], keys.KeyLimits())
+        for who in WHO[3:]
+    }
+    made |= {
+        "wrong": f"{made['admin']}x",
+        "revoked": await keys.add_key(store, "a", ["admin"], keys.KeyLimits()),
+    }
     await keys.revoke_key(store, made["revoked"].split("_")[1])
     clean = {"category": "NotHate", "explanation": "judge-words", "confidence": 0.9}
     script = court_script(explicit=True, judge=[UNSURE, clean])
     async with (
         OpenAIServer(script) as server,
-        serving(database, settings=COURT["settings"] | {"policy": "h-vli"}, second_opinions_of_court=1.0) as client,
+        serving(
+            database, settings=COURT["settings"] | {"policy": "h-vli"}, second_opinions_of_court=1.0
+        ) as client,
     ):
         all_ = Made(client, store, made)
         for make in (all_.case, all_.batch, all_.webhook, all_.appeal):
@@ -224,7 +271,14 @@ async def test_a_key_in_the_address_opens_comments_analyze_alone(tmp_path: Path)
                 got = await client.request(method, path, params={"key": key})
                 assert got.status_code == 401, (method, path, got.text)
         path = "/v1alpha1/comments:analyze"
-        for given, status in {judge: 200, key: 200, review: 403, revoked: 401, "": 401, f"{judge}x": 401}.items():
+        for given, status in {
+            judge: 200,
+            key: 200,
+            review: 403,
+            revoked: 401,
+            "": 401,
+            f"{judge}x": 401,
+        }.items():
             got = await client.post(path, params={"key": given}, json=BODIES[path])
             assert got.status_code == status, got.text
 
@@ -235,14 +289,25 @@ def test_the_docs_have_the_table() -> None:
     for (method, path), wanted in ROUTES.items():
         assert wanted["no key"] == wanted["wrong"] == wanted["revoked"]
         alike.setdefault(tuple(wanted[who] for who in shown), []).append(f"`{method} {path}`")
-    lines = ["| routes | no, a wrong or a revoked key | " + " | ".join(shown[1:]) + " |", "|---" * 8 + "|"]
-    lines += [f"| {', '.join(routes)} | {' | '.join(answers)} |" for answers, routes in alike.items()]
+    lines = [
+        "| routes | no, a wrong or a revoked key | " + " | ".join(shown[1:]) + " |",
+        "|---" * 8 + "|",
+    ]
+    lines += [
+        f"| {', '.join(routes)} | {' | '.join(answers)} |" for answers, routes in alike.items()
+    ]
     holds(Path(DOCS, "service.md"), "authorisation", "\n".join(lines))
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
-    [("localhost:8080", 200), ("127.0.0.1", 200), ("[::1]:8080", 200), ("pointed-here.example:8080", 401), ("", 401)],
+    [
+        ("localhost:8080", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:8080", 200),
+        ("pointed-here.example:8080", 401),
+        ("", 401),
+    ],
 )
 async def test_without_any_key_a_site_whose_name_was_pointed_here_gets_nothing(
     host: str, status: int, tmp_path: Path

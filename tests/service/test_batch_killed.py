@@ -19,10 +19,14 @@ ROWS, DECIDED = 12, 5
 
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-async def test_another_replica_goes_on_with_the_rows(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_replica_goes_on_with_the_rows(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with OpenAIServer(court_script(), latency=0.05) as server:
         monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
-        async with started(database, "--in-flight", "2", TRIBUNAL_MODEL="openai:scripted") as service:
+        async with started(
+            database, "--in-flight", "2", TRIBUNAL_MODEL="openai:scripted"
+        ) as service:
             path = (await sent(service.client, posts(ROWS))).headers["location"]
             async with asyncio.timeout(PATIENCE):
                 while (await service.client.get(path)).json()["rows"]["done"] < DECIDED:
@@ -31,7 +35,8 @@ async def test_another_replica_goes_on_with_the_rows(database: str, monkeypatch:
             await service.process.wait()
         async with serving(database) as client:
             before = {
-                row["input"]["id"]: row for row in await table(client, path.split("/")[-1], "jsonl", partial=True)
+                row["input"]["id"]: row
+                for row in await table(client, path.split("/")[-1], "jsonl", partial=True)
             }
             made = await ended(client, path)
             after = await table(client, made["id"], "jsonl")
@@ -44,4 +49,6 @@ async def test_another_replica_goes_on_with_the_rows(database: str, monkeypatch:
         assert again <= 2, "only what was in flight was asked about again"
         decided = [row for row in before.values() if row["outcome"]]
         assert len(decided) >= DECIDED
-        assert all(row == next(each for each in after if each["case"] == row["case"]) for row in decided)
+        assert all(
+            row == next(each for each in after if each["case"] == row["case"]) for row in decided
+        )

@@ -48,11 +48,21 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
         assert "Waiting for a moderator: 3" in first.output
         paid = len(server.requests)
         before = rows(out)
-        threads = {row.get("post_id") or row["id"]: row.get("case") or row["thread"] for row in before}
+        threads = {
+            row.get("post_id") or row["id"]: row.get("case") or row["thread"] for row in before
+        }
         assert {row["outcome"] for row in before} == {"pending"}
         for decided in (
             (threads["a"], "--accept", "--reviewer", "kim"),
-            (threads["b"], "--category", "NotHate", "--note", "quoted to condemn it", "--reviewer", "kim"),
+            (
+                threads["b"],
+                "--category",
+                "NotHate",
+                "--note",
+                "quoted to condemn it",
+                "--reviewer",
+                "kim",
+            ),
         ):
             done = await asyncio.to_thread(run, "review", "decide", *decided)
             assert done.exit_code == 0, done.output
@@ -65,7 +75,9 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
     said = [(after[each]["outcome"], after[each]["category"] or None) for each in "abc"]
     assert said == [("verdict", "Religious"), ("verdict", "NotHate"), ("pending", None)]
     assert after["b"]["explanation"] == "quoted to condemn it"
-    told = [tuple(after[each][name] or None for name in ("decided_by", "reviewer")) for each in "abc"]
+    told = [
+        tuple(after[each][name] or None for name in ("decided_by", "reviewer")) for each in "abc"
+    ]
     assert told == [("person", "kim"), ("person", "kim"), (None, None)]
     assert [str(after[each]["uncertain"]) for each in "abc"] == ["False", "False", "True"]
     if suffix == ".jsonl":
@@ -92,12 +104,21 @@ async def test_the_services_results_carry_what_people_decided(database: str) -> 
         before = await table(client, batch["id"], "csv")
         assert [(row["outcome"], row["review"]) for row in before] == [("pending", "waits")] * 2
         paid = len(server.requests)
-        answer = {"action": "change", "category": "NotHate", "note": "a quotation", "reviewer": "kim"}
+        answer = {
+            "action": "change",
+            "category": "NotHate",
+            "note": "a quotation",
+            "reviewer": "kim",
+        }
         done = await client.post(f"/v1/cases/{before[0]['case']}/decision", json=answer)
         assert done.status_code == 200, done.text
         for form in ("csv", "jsonl", "parquet"):
             [first, second] = await table(client, batch["id"], form)
-            assert (first["outcome"], first["category"], first["case"]) == ("verdict", "NotHate", before[0]["case"])
+            assert (first["outcome"], first["category"], first["case"]) == (
+                "verdict",
+                "NotHate",
+                before[0]["case"],
+            )
             assert second["outcome"] == "pending"
             assert (first["decided_by"], first["reviewer"]) == ("person", "kim (operator)")
             assert [str(each["uncertain"]) for each in (first, second)] == ["False", "True"]

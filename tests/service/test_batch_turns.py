@@ -49,7 +49,9 @@ class Gate:
 
 
 @asynccontextmanager
-async def gated(database: str, gate: Script | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def gated(
+    database: str, gate: Script | None = None, **options: Any
+) -> AsyncIterator[httpx.AsyncClient]:
     async with OpenAIServer(gate or court_script()) as server:
         settings = {"model": "openai:scripted", **options.pop("settings", {})}
         async with serving(database, settings=settings, graph="baseline", **options) as client:
@@ -124,15 +126,23 @@ async def test_a_batch_of_a_revoked_key_stops(database: str) -> None:
     key, auditor = await key_of(database, "judge"), await key_of(database, "audit")
     gate = Gate()
     async with gated(database, gate, in_flight=1) as client:
-        path = f"/v1/batches/{(await sent(client, posts(3), headers={'X-API-Key': key})).json()['id']}"
+        path = (
+            f"/v1/batches/{(await sent(client, posts(3), headers={'X-API-Key': key})).json()['id']}"
+        )
         await gate.come(1)
         store = await Store.open(database)
         await revoke_key(store, key.split("_")[1])
         await store.close()
         gate.open()
-        while (seen := await get_json(client, path, headers={"X-API-Key": auditor}))["status"] != "held":
+        while (seen := await get_json(client, path, headers={"X-API-Key": auditor}))[
+            "status"
+        ] != "held":
             await asyncio.sleep(0.05)
-        assert (seen["rows"]["done"], seen["rows"]["waiting"], "revoked" in seen["held"]) == (1, 2, True)
+        assert (seen["rows"]["done"], seen["rows"]["waiting"], "revoked" in seen["held"]) == (
+            1,
+            2,
+            True,
+        )
 
 
 @pytest.mark.long
@@ -142,7 +152,10 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         file="a.csv", sha256="", graph="baseline", settings={"model": "openai:scripted"}, keep=True, columns={},
         given=["id", "text"], left_out={},
     )  # fmt: skip
-    rows = [{"post": {"post_id": f"p{place}", "text": f"Good morning, {place}!"}, "fields": {}} for place in range(5)]
+    rows = [
+        {"post": {"post_id": f"p{place}", "text": f"Good morning, {place}!"}, "fields": {}}
+        for place in range(5)
+    ]
     store = await Store.open(database)
     dead = BatchStore(store, "dead", 3.0)
     batch_id, unread = await dead.begin(new, ""), await dead.begin(new, "")
@@ -154,9 +167,13 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         assert (await ended(client, f"/v1/batches/{batch_id}"))["outcomes"] == {"verdict": 5}
         late = CaseStore(store, "dead", 3.0)
         found = await table(client, batch_id, "jsonl")
-        record = Record.model_validate({name: found[0][name] for name in Record.model_fields if name in found[0]})
+        record = Record.model_validate(
+            {name: found[0][name] for name in Record.model_fields if name in found[0]}
+        )
         assert not await late.finish(held[0], record)  # what it still writes doesn't count
-        assert [each["id"] for each in await get_json(client, "/v1/batches", "batches")] == [batch_id]
+        assert [each["id"] for each in await get_json(client, "/v1/batches", "batches")] == [
+            batch_id
+        ]
         assert len(await get_json(client, "/v1/cases", "cases")) == 5
     await store.close()
 
@@ -182,4 +199,6 @@ async def test_what_is_not_to_be_kept_goes_after_a_while(database: str) -> None:
             while (await client.get(path)).status_code != 404:
                 await asyncio.sleep(0.05)
         await ended(client, f"/v1/batches/{kept['id']}")
-        assert [case["batch_id"] for case in await get_json(client, "/v1/cases", "cases")] == [kept["id"]]
+        assert [case["batch_id"] for case in await get_json(client, "/v1/cases", "cases")] == [
+            kept["id"]
+        ]

@@ -18,7 +18,12 @@ from tribunal.eval.batch import batch as by_command
 
 ROWS = [
     {"key": "a", "body": "Good morning!", "lang": "en", "likes": 3, "tags": ["x", "y"]},
-    {"key": "b", "body": "Immigrants are vermin and should be deported.", "likes": None, "outcome": "mine"},
+    {
+        "key": "b",
+        "body": "Immigrants are vermin and should be deported.",
+        "likes": None,
+        "outcome": "mine",
+    },
     {"key": "c", "body": "=1+1"},
 ]
 COLUMNS = {"text": "body", "id": "key", "language": "lang"}
@@ -27,7 +32,9 @@ COLUMNS = {"text": "body", "id": "key", "language": "lang"}
 async def test_rows_come_back_as_the_command_writes_them(database: str, tmp_path: Path) -> None:
     async with serving(database) as client:
         form = {"graph": "arcade", "columns": json.dumps(COLUMNS)}
-        got = await client.post("/v1/batches", files={"file": ("day 1.jsonl", lines(*ROWS))}, data=form)
+        got = await client.post(
+            "/v1/batches", files={"file": ("day 1.jsonl", lines(*ROWS))}, data=form
+        )
         assert got.status_code == 202, got.text
         made = await ended(client, got.headers["location"])
         assert (made["status"], made["file"], made["posts"]) == ("done", "day 1.jsonl", 3)
@@ -77,18 +84,34 @@ async def test_rows_that_can_t_be_judged_are_failures_among_the_others_as_by_the
         found = await table(client, made["id"], "csv")
     assert [list(row) for row in found] == [list(row) for row in wanted]
     assert [{**row, "case": ""} for row in found] == wanted
-    assert [row["outcome"] for row in found] == ["verdict", "failure", "verdict", "failure", "failure"]
+    assert [row["outcome"] for row in found] == [
+        "verdict",
+        "failure",
+        "verdict",
+        "failure",
+        "failure",
+    ]
     assert [row["text"] for row in found] == [" Hello ", "", "Bye", "One", "Yes"]
-    assert made["left_out"] == {"more cells than columns": 1, "neither text nor image": 1, "wrong earlier posts": 1}
+    assert made["left_out"] == {
+        "more cells than columns": 1,
+        "neither text nor image": 1,
+        "wrong earlier posts": 1,
+    }
 
 
 @pytest.mark.parametrize("image", ["/etc/hostname", "posts.jsonl"])
-async def test_a_row_that_names_a_file_of_the_server_is_a_failure(image: str, tmp_path: Path) -> None:
+async def test_a_row_that_names_a_file_of_the_server_is_a_failure(
+    image: str, tmp_path: Path
+) -> None:
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
         made = (await sent(client, lines({"text": "a", "image": image}, {"text": "b"}))).json()
         await ended(client, f"/v1/batches/{made['id']}")
         first, second = await table(client, made["id"], "jsonl")
-        assert (first["outcome"], first["fault"]["kind"], second["outcome"]) == ("failure", "input", "verdict")
+        assert (first["outcome"], first["fault"]["kind"], second["outcome"]) == (
+            "failure",
+            "input",
+            "verdict",
+        )
         assert first["explanation"].startswith(f"image: '{image}'")
         assert first["input"] == {"text": "a", "image": image}
 
@@ -106,7 +129,9 @@ async def test_a_row_that_names_a_file_of_the_server_is_a_failure(image: str, tm
         (lines({f"c{number}": 1 for number in range(1001)} | {"text": "hi"}), {}, "columns"),
     ],
 )
-async def test_a_wrong_file_is_refused_whole(content: bytes, more: dict[str, str], says: str, tmp_path: Path) -> None:
+async def test_a_wrong_file_is_refused_whole(
+    content: bytes, more: dict[str, str], says: str, tmp_path: Path
+) -> None:
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
         got = await sent(client, content, **more)
         assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input"), got.text
@@ -117,24 +142,44 @@ async def test_a_wrong_file_is_refused_whole(content: bytes, more: dict[str, str
 
 
 async def test_limits_are_named(tmp_path: Path) -> None:
-    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}", batch_rows=2, batch_bytes=4_000_000) as client:
+    async with serving(
+        f"sqlite:///{tmp_path / 'a.sqlite'}", batch_rows=2, batch_bytes=4_000_000
+    ) as client:
         for got, status, says in (
             (await sent(client, posts(3)), 413, "2 rows (batch_rows)"),
             (await sent(client, b" " * 4_000_001), 413, "4,000,000 bytes (batch_bytes)"),
-            (await client.post("/v1/batches", files={"file": ("a.csv", b" " * 4_000_001)}), 413, "batch_bytes"),
+            (
+                await client.post("/v1/batches", files={"file": ("a.csv", b" " * 4_000_001)}),
+                413,
+                "batch_bytes",
+            ),
             (await client.post("/v1/batches", files={"file": ("a.xlsx", b"hi")}), 415, "a.xlsx"),
             (await sent(client, b"hi", "application/pdf"), 415, "application/pdf"),
-            (await client.post("/v1/batches", files={"other": ("a.csv", b"hi")}), 400, "file: there is none"),
-            (await client.post("/v1/batches", data={"graph": "arcade"}, files={"settings": b"{}"}), 400, "file: there"),
+            (
+                await client.post("/v1/batches", files={"other": ("a.csv", b"hi")}),
+                400,
+                "file: there is none",
+            ),
+            (
+                await client.post(
+                    "/v1/batches", data={"graph": "arcade"}, files={"settings": b"{}"}
+                ),
+                400,
+                "file: there",
+            ),
         ):
-            assert (got.status_code, says in got.json()["error"]["message"]) == (status, True), got.text
+            assert (got.status_code, says in got.json()["error"]["message"]) == (status, True), (
+                got.text
+            )
         assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def test_an_upload_is_taken_in_once(database: str) -> None:
     once = {"Idempotency-Key": "u-1"}
     async with serving(database) as client:
-        first, second = await asyncio.gather(*(sent(client, posts(3), headers=once) for _ in range(2)))
+        first, second = await asyncio.gather(
+            *(sent(client, posts(3), headers=once) for _ in range(2))
+        )
         assert first.json()["id"] == second.json()["id"]
         assert len(await get_json(client, "/v1/batches", "batches")) == 1
         other = await sent(client, posts(2), headers=once)
@@ -143,14 +188,21 @@ async def test_an_upload_is_taken_in_once(database: str) -> None:
 
 
 async def test_a_key_sees_its_own_and_an_auditor_all(database: str) -> None:
-    mine, other, auditor = [{"X-API-Key": await key_of(database, each)} for each in ("judge", "judge", "audit")]
+    mine, other, auditor = [
+        {"X-API-Key": await key_of(database, each)} for each in ("judge", "judge", "audit")
+    ]
     async with serving(database) as client:
-        first, second = [(await sent(client, posts(1), headers=mine)).json()["id"] for _ in range(2)]
+        first, second = [
+            (await sent(client, posts(1), headers=mine)).json()["id"] for _ in range(2)
+        ]
         for each in (first, second):
             await ended(client, f"/v1/batches/{each}", headers=mine)
         page = await get_json(client, "/v1/batches?limit=1", headers=mine)
         assert [each["id"] for each in page["batches"]] == [second]
         rest = await get_json(client, "/v1/batches", params={"before": page["next"]}, headers=mine)
         assert ([each["id"] for each in rest["batches"]], rest["next"]) == ([first], None)
-        counts = [len(await get_json(client, "/v1/batches", "batches", headers=each)) for each in (other, auditor)]
+        counts = [
+            len(await get_json(client, "/v1/batches", "batches", headers=each))
+            for each in (other, auditor)
+        ]
         assert counts == [0, 2]

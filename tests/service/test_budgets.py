@@ -52,10 +52,14 @@ async def court(
     """Replicas on one database, and the model that they ask."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ScriptedServer(script))
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{server.url}/v1"  # taken away again before the next test (conftest)
+        )
         settings = {"model": "openai:scripted", **options.pop("settings", {})}
         chosen: JSON = {"graph": "arcade", "settings": settings, "takeover": 120.0, **options}
-        clients = [await stack.enter_async_context(serving(database, **chosen)) for _ in range(replicas)]
+        clients = [
+            await stack.enter_async_context(serving(database, **chosen)) for _ in range(replicas)
+        ]
         yield server, clients
 
 
@@ -77,7 +81,9 @@ async def at_rest(client: httpx.AsyncClient, database: str) -> None:
 
 @pytest.mark.parametrize("wait", ["", "?wait=60"])
 @pytest.mark.parametrize("own", [{}, {"max_calls": 4}])
-async def test_a_burst_buys_no_call_more_than_the_days_budget(database: str, wait: str, own: JSON) -> None:
+async def test_a_burst_buys_no_call_more_than_the_days_budget(
+    database: str, wait: str, own: JSON
+) -> None:
     key = {"X-API-Key": await key_of(database, "judge", daily_calls=10)}
     async with court(database, replicas=2, settings=own) as (server, clients):
         answers = await asyncio.gather(
@@ -100,7 +106,10 @@ async def test_retries_and_re_asks_are_calls_of_the_budget(database: str) -> Non
         return Fault(status=503)
 
     key = {"X-API-Key": await key_of(database, "judge", daily_calls=3)}
-    async with court(database, broken, graph="baseline", settings={"attempts": 20}) as (server, [client]):
+    async with court(database, broken, graph="baseline", settings={"attempts": 20}) as (
+        server,
+        [client],
+    ):
         case = (await client.post("/v1/judge", json=POST, headers=key)).headers["location"]
         while not (held := await get_json(client, case, "held", headers=key)):
             await asyncio.sleep(0.02)
@@ -131,7 +140,9 @@ async def test_money_is_reserved_by_the_dearest_token(database: str, tmp_path: A
     key = {"X-API-Key": await key_of(database, "judge", "admin", daily_money=30.0)}
     options: JSON = {"prices": prices, "settings": {"max_output_tokens": 500}}
     async with court(database, **options) as (server, [client]):
-        answers = await asyncio.gather(*(client.post("/v1/judge?wait=60", json=POST, headers=key) for _ in range(20)))
+        answers = await asyncio.gather(
+            *(client.post("/v1/judge?wait=60", json=POST, headers=key) for _ in range(20))
+        )
         refused = [each for each in answers if each.status_code == 429]
         assert server.served
         assert refused
@@ -139,7 +150,10 @@ async def test_money_is_reserved_by_the_dearest_token(database: str, tmp_path: A
         seen = await get_json(client, "/v1/usage", headers=key)
         [today] = seen["days"]
         assert 0 < today["spent"]["money"] <= 30
-        assert (today["reserved"]["money"], seen["limits"]["money"]) == (pytest.approx(0, abs=1e-6), 30)
+        assert (today["reserved"]["money"], seen["limits"]["money"]) == (
+            pytest.approx(0, abs=1e-6),
+            30,
+        )
 
 
 async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> None:
@@ -147,7 +161,9 @@ async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> 
     async with court(database, graph="baseline", in_flight=8, batch_share=1) as (server, [client]):
         path = f"/v1/batches/{(await sent(client, posts(12), headers=key)).json()['id']}"
         several = {"input": [f"post {n}" for n in range(8)]}
-        await asyncio.gather(*(client.post("/v1/moderations", json=several, headers=key) for _ in range(3)))
+        await asyncio.gather(
+            *(client.post("/v1/moderations", json=several, headers=key) for _ in range(3))
+        )
         while (seen := await get_json(client, path, headers=key))["status"] != "held":
             await asyncio.sleep(0.02)
         assert seen["held_until"] > time.time()
@@ -159,12 +175,16 @@ async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> 
         assert (await ended(client, path, headers=key))["rows"]["done"] == 12
 
 
-async def test_a_killed_attempt_counts_in_full_and_the_case_waits_for_tomorrow(database: str) -> None:
+async def test_a_killed_attempt_counts_in_full_and_the_case_waits_for_tomorrow(
+    database: str,
+) -> None:
     key = (await key_of(database, "judge", daily_calls=10)).split("_")[1]
     new = NewCase(graph="arcade", post=POST, settings={"max_calls": 6})
     async with opened(database) as store:
         dead, living = CaseStore(store, "dead", 30.0), CaseStore(store, "living", 30.0)
-        case_id, *_ = await dead.take_in(new, key, here=True, most_waiting=1)  # it never gives a heartbeat
+        case_id, *_ = await dead.take_in(
+            new, key, here=True, most_waiting=1
+        )  # it never gives a heartbeat
         with pytest.raises(Problem, match="0 of 10, and 6 reserved"):
             await living.take_in(new, key, here=True, most_waiting=1)
         assert await living.take_next() is None
@@ -201,7 +221,9 @@ async def test_a_case_counts_on_the_day_that_it_was_reserved_of(database: str) -
         assert held is not None
         await mine.cancel(held, "why", Spending(calls=5))
         rows = {row["period"]: row for row in await store.fetch_rows(select(usage))}
-    assert [(day, row["calls"], row["reserved_calls"]) for day, row in rows.items()] == [("2020-01-01", 5, 0)]
+    assert [(day, row["calls"], row["reserved_calls"]) for day, row in rows.items()] == [
+        ("2020-01-01", 5, 0)
+    ]
 
 
 async def test_a_persons_question_pays_and_their_decision_does_not(database: str) -> None:
@@ -211,7 +233,9 @@ async def test_a_persons_question_pays_and_their_decision_does_not(database: str
         got = await client.post("/v1/judge?wait=60", json=POST, headers=key)
         assert (got.json()["outcome"], server.served) == ("pending", 4)
         at = f"/v1/cases/{got.headers['tribunal-case']}/decision"
-        asked = await client.post(at, json={"action": "ask", "question": "Who is meant?"}, headers=key)
+        asked = await client.post(
+            at, json={"action": "ask", "question": "Who is meant?"}, headers=key
+        )
         assert (asked.status_code, asked.json()["error"]["kind"]) == (429, "spent")
         done = await client.post(at, json={"action": "accept"}, headers=key)
         assert done.status_code == 200, done.text
@@ -221,11 +245,15 @@ async def test_a_persons_question_pays_and_their_decision_does_not(database: str
     }  # fmt: skip
 
 
-async def test_a_client_that_goes_away_gives_back_what_its_case_did_not_spend(database: str) -> None:
+async def test_a_client_that_goes_away_gives_back_what_its_case_did_not_spend(
+    database: str,
+) -> None:
     model = HeldBack()
     key = {"X-API-Key": await key_of(database, "judge", daily_calls=40)}
     async with court(database, model) as (_, [client]):
-        asked = asyncio.create_task(client.post("/v1/judge?wait=60", json={**POST, "keep": False}, headers=key))
+        asked = asyncio.create_task(
+            client.post("/v1/judge?wait=60", json={**POST, "keep": False}, headers=key)
+        )
         await model.come.wait()
         assert (await account(database))["reserved_calls"] == 40
         replica = client.app.state.replica  # type: ignore[attr-defined]
@@ -241,14 +269,21 @@ async def test_a_key_sees_what_it_has_spent_and_an_admin_sees_everybodys(databas
     key, admin = await key_of(database, "judge", daily_calls=30), await key_of(database, "admin")
     model = HeldBack()
     async with court(database, model) as (server, [client]):
-        asked = asyncio.create_task(client.post("/v1/judge?wait=60", json=POST, headers={"X-API-Key": key}))
+        asked = asyncio.create_task(
+            client.post("/v1/judge?wait=60", json=POST, headers={"X-API-Key": key})
+        )
         await model.come.wait()
         [today] = await get_json(client, "/v1/usage", "days", headers={"X-API-Key": key})
         assert (today["spent"]["calls"], today["reserved"]["calls"]) == (0, 30)
         model.free.set()
         assert (await asked).status_code == 200
         async with opened(database) as store, store.transaction() as connection:
-            yesterday = {"key_id": key.split("_")[1], "period": "2020-01-01", "calls": 3, "requests": 0}
+            yesterday = {
+                "key_id": key.split("_")[1],
+                "period": "2020-01-01",
+                "calls": 3,
+                "requests": 0,
+            }
             await connection.execute(usage.insert().values(**yesterday))
         whose = f"key={key.split('_')[1]}&days=400"
         seen = await get_json(client, f"/v1/usage?{whose}", headers={"X-API-Key": admin})
@@ -261,7 +296,15 @@ def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:
     """As the table of the README has them, which the benchmark counts."""
     calls = {
         graph: calls_of_trial(graph, context_from({"rounds": 3}))
-        for graph in ("tribunal", "arcade", "multiround", "mv_debate", "baseline", "self_consistency", "predict")
+        for graph in (
+            "tribunal",
+            "arcade",
+            "multiround",
+            "mv_debate",
+            "baseline",
+            "self_consistency",
+            "predict",
+        )
     }
     assert calls == {
         "tribunal": 8, "arcade": 8, "multiround": 7, "mv_debate": 28, "baseline": 1, "self_consistency": 5,
@@ -284,8 +327,21 @@ async def test_a_replica_that_is_killed_buys_no_call_over_the_budget(database: s
         return FAST(request)
 
     async with ScriptedServer(script) as model:
-        told = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
-        options = ("--graph", "arcade", "--set", "max_calls=6", "--in-flight", "4", "--takeover", "6")
+        told = {
+            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
+        options = (
+            "--graph",
+            "arcade",
+            "--set",
+            "max_calls=6",
+            "--in-flight",
+            "4",
+            "--takeover",
+            "6",
+        )
         async with fleet(database, 2, *options, **told) as replicas:
             first, second = replicas.replicas
             headers = {"X-API-Key": key}
@@ -301,7 +357,9 @@ async def test_a_replica_that_is_killed_buys_no_call_over_the_budget(database: s
             async with opened(database) as store:
                 while await store.fetch_rows(running):
                     await asyncio.sleep(0.1)
-            while (await second.client.post("/v1/judge?wait=60", json=POST, headers=headers)).status_code != 429:
+            while (
+                await second.client.post("/v1/judge?wait=60", json=POST, headers=headers)
+            ).status_code != 429:
                 pass
     spent = await account(database)
     assert (model.served <= spent["calls"] <= 60, replicas.kills) == (True, 1)

@@ -40,7 +40,9 @@ async def _write(store: Store, name: str) -> None:
 
 async def _names(store: Store) -> list[str]:
     async with store.reading() as connection:
-        return list((await connection.execute(text("SELECT id FROM replicas ORDER BY id"))).scalars())
+        return list(
+            (await connection.execute(text("SELECT id FROM replicas ORDER BY id"))).scalars()
+        )
 
 
 async def _waiting(store: Store) -> asyncio.Task[None]:
@@ -60,7 +62,9 @@ async def test_a_write_waits_for_the_lock(store: Store, other: sqlite3.Connectio
     assert await _names(store) == ["a"]
 
 
-async def test_a_write_that_is_cancelled_holds_nobody_up(store: Store, other: sqlite3.Connection) -> None:
+async def test_a_write_that_is_cancelled_holds_nobody_up(
+    store: Store, other: sqlite3.Connection
+) -> None:
     writing = await _waiting(store)
     writing.cancel()
     other.execute("ROLLBACK")
@@ -70,9 +74,13 @@ async def test_a_write_that_is_cancelled_holds_nobody_up(store: Store, other: sq
     assert await _names(store) == ["b"]
 
 
-async def test_the_file_and_those_beside_it_are_their_owner_s_alone(store: Store, tmp_path: Path) -> None:
+async def test_the_file_and_those_beside_it_are_their_owner_s_alone(
+    store: Store, tmp_path: Path
+) -> None:
     await _write(store, "a")
-    held = {each.name: oct(each.stat().st_mode & 0o777) for each in tmp_path.glob("service.sqlite*")}
+    held = {
+        each.name: oct(each.stat().st_mode & 0o777) for each in tmp_path.glob("service.sqlite*")
+    }
     assert {"service.sqlite", "service.sqlite-wal", "service.sqlite-shm"} <= held.keys()
     assert set(held.values()) == {"0o600"}
 
@@ -95,7 +103,9 @@ async def test_a_task_that_is_cancelled_in_a_transaction_leaves_nothing_half_don
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writing
-    with closing(sqlite3.connect(tmp_path / "service.sqlite", timeout=0, isolation_level=None)) as another:
+    with closing(
+        sqlite3.connect(tmp_path / "service.sqlite", timeout=0, isolation_level=None)
+    ) as another:
         another.execute("BEGIN IMMEDIATE")  # another process needn't wait
     await _write(store, "b")
     assert await _names(store) == ["b"]
@@ -110,7 +120,9 @@ async def test_writers_in_two_processes_wait_for_each_other(sqlite: str) -> None
 
 async def test_several_processes_may_open_a_new_file_at_once(sqlite: str) -> None:
     async with AsyncExitStack() as stack:
-        stores = await asyncio.gather(*(stack.enter_async_context(opened(sqlite)) for _ in range(4)))
+        stores = await asyncio.gather(
+            *(stack.enter_async_context(opened(sqlite)) for _ in range(4))
+        )
         await asyncio.gather(*(_write(each, str(number)) for number, each in enumerate(stores)))
         assert await _names(stores[0]) == ["0", "1", "2", "3"]
 
@@ -155,11 +167,15 @@ async def test_a_post_is_told_to_come_again_while_the_file_is_locked(
         assert got.status_code == 200, got.text
 
 
-async def test_the_log_goes_back_to_the_file_while_it_is_written(store: Store, tmp_path: Path) -> None:
+async def test_the_log_goes_back_to_the_file_while_it_is_written(
+    store: Store, tmp_path: Path
+) -> None:
     for number in range(3):
         await _write(store, f"{number}" + 2_000_000 * ".")
     # The file alone, as a copy of it without its log would hold it.
-    with closing(sqlite3.connect(f"file:{tmp_path / 'service.sqlite'}?immutable=1", uri=True)) as alone:
+    with closing(
+        sqlite3.connect(f"file:{tmp_path / 'service.sqlite'}?immutable=1", uri=True)
+    ) as alone:
         [(there,)] = alone.execute("SELECT count(*) FROM replicas").fetchall()
     assert 0 < there <= 3
     assert len(await _names(store)) == 3

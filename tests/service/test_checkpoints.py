@@ -54,7 +54,9 @@ async def left_behind(database: str) -> int:
     try:
         async with store.transaction() as connection:
             tables = table_names(postgres=store.postgres)
-            counts = [await connection.scalar(text(f"SELECT count(*) FROM {each}")) for each in tables]
+            counts = [
+                await connection.scalar(text(f"SELECT count(*) FROM {each}")) for each in tables
+            ]
             return sum(int(count or 0) for count in counts)
     finally:
         await store.close()
@@ -71,7 +73,9 @@ async def written(database: str, case_id: str, calls: int) -> None:
 
 
 @pytest.mark.long
-async def test_a_trial_goes_on_where_a_killed_replica_left_it(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_trial_goes_on_where_a_killed_replica_left_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     court = Court()
     monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
     async with OpenAIServer(court):
@@ -85,7 +89,9 @@ async def test_a_trial_goes_on_where_a_killed_replica_left_it(database: str, mon
         async with serving(database, takeover=1.0) as client:
             while (case := (await client.get(location)).json())["status"] != "done":
                 await asyncio.sleep(0.05)
-    assert court.asked == ["gatekeeper", "indictment", "defence", "judge", "judge"], "only what was in flight"
+    assert court.asked == ["gatekeeper", "indictment", "defence", "judge", "judge"], (
+        "only what was in flight"
+    )
     assert (case["record"]["outcome"], case["record"]["usage"]["calls"]) == ("verdict", 4)
     assert await left_behind(database) == 0
 
@@ -126,7 +132,9 @@ async def test_a_trial_whose_case_its_own_process_took_up_again_writes_nothing(
     new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
     case_id, *_ = await caseload.take_in(new, "", here=True, most_waiting=1)
     async with OpenAIServer(courts[0]):
-        first = asyncio.create_task(trials.run(held_case_from_row(await caseload.case(case_id)), None))
+        first = asyncio.create_task(
+            trials.run(held_case_from_row(await caseload.case(case_id)), None)
+        )
         await courts[0].reached.wait()
         await release_lease(store, case_id, OPERATOR)
         taken = await caseload.take_up(case_id)
@@ -168,7 +176,10 @@ async def test_a_trial_that_is_over_leaves_nothing_to_the_collector(sqlite: str)
 
 async def test_what_must_not_be_kept_has_no_checkpoint_and_waits_for_nobody(database: str) -> None:
     judge = {**UNSURE}
-    async with OpenAIServer(court_script(explicit=True, judge=judge)), serving(database, **COURT) as client:
+    async with (
+        OpenAIServer(court_script(explicit=True, judge=judge)),
+        serving(database, **COURT) as client,
+    ):
         asked = {**POST, "keep": False, "settings": {"review": True}}
         record = (await client.post("/v1/judge?wait=60", json=asked)).json()
         assert (record["outcome"], record["thread"]) == ("verdict", None)
@@ -177,7 +188,9 @@ async def test_what_must_not_be_kept_has_no_checkpoint_and_waits_for_nobody(data
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("graph", [graph for graph in GRAPHS if graph != "antihate"])  # which needs the web
+@pytest.mark.parametrize(
+    "graph", [graph for graph in GRAPHS if graph != "antihate"]
+)  # which needs the web
 async def test_every_graph_can_be_gone_on_with(
     graph: str, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,7 +206,9 @@ async def test_every_graph_can_be_gone_on_with(
     monkeypatch.setattr(checkpoints.CaseCheckpoints, "aput", at_once)
     with caplog.at_level(logging.WARNING, "tribunal.docket.checkpoints"):
         async with serving(database) as client:
-            got = await client.post("/v1/judge?wait=60", json={"text": "Immigrants are vermin.", "graph": graph})
+            got = await client.post(
+                "/v1/judge?wait=60", json={"text": "Immigrants are vermin.", "graph": graph}
+            )
             assert got.json()["outcome"] == "verdict", got.text
     assert written
     assert caplog.messages == []
@@ -207,7 +222,9 @@ async def test_tables_of_another_version_are_refused_and_brought_up_to_date(data
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("DELETE FROM checkpoint_migrations WHERE v = 9")
         connection.execute("ALTER TABLE checkpoint_writes DROP COLUMN task_path")
-    with pytest.raises(BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal service migrate"):
+    with pytest.raises(
+        BadInput, match=r"tables of checkpoints are of version 8, .* run tribunal service migrate"
+    ):
         await Store.open(database)
     upgrade(database)
     await (await Store.open(database)).close()

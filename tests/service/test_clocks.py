@@ -29,7 +29,10 @@ from tribunal.store.tables import METADATA
 ROOT = Path(__file__).parents[2]
 POSTS = 24
 # In which rows are dated, or compared with the time.
-ROOMS = ["service", *(f"tribunal/{room}" for room in ("runner", "docket", "review", "explanations", "store"))]
+ROOMS = [
+    "service",
+    *(f"tribunal/{room}" for room in ("runner", "docket", "review", "explanations", "store")),
+]
 # What dates no row: a run that waits for a server, a page's own date, an exam of a model that is in no table, and a
 # migration that was released.
 OTHERS = {
@@ -43,10 +46,14 @@ OTHERS = {
 
 
 def test_rows_are_dated_by_the_clock_of_the_database_alone() -> None:
-    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py") if file.name not in OTHERS]
+    files = [
+        file for room in ROOMS for file in (ROOT / room).rglob("*.py") if file.name not in OTHERS
+    ]
     assert len(files) > 80
     own = [
-        str(each.relative_to(ROOT)) for each in files if re.search(r"time\.time\(|datetime\.now\(", each.read_text())
+        str(each.relative_to(ROOT))
+        for each in files
+        if re.search(r"time\.time\(|datetime\.now\(", each.read_text())
     ]
     assert own == [], "use tribunal.core.times"
 
@@ -82,10 +89,16 @@ async def test_every_row_is_dated_by_the_database(
     monkeypatch.setattr(time, "time", lambda: true_time() + seconds)
     begin = true_time()
     headers = {"X-API-Key": await key_of(database, "admin")}
-    options: dict[str, Any] = {"graph": "arcade", "settings": {"model": "rehearsal"}, "webhook_timeout": 1.0}
+    options: dict[str, Any] = {
+        "graph": "arcade",
+        "settings": {"model": "rehearsal"},
+        "webhook_timeout": 1.0,
+    }
     async with serving(database, **options) as client:
         client.headers.update(headers)
-        got = await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers={"Idempotency-Key": "a"})
+        got = await client.post(
+            "/v1/judge?wait=60", json={"text": "Good morning!"}, headers={"Idempotency-Key": "a"}
+        )
         assert got.json()["outcome"] == "verdict"
         case = got.headers["tribunal-case"]
         await client.post(f"/v1/cases/{case}/appeal", json={"appellant": "a", "reason": "b"})
@@ -99,7 +112,13 @@ async def test_every_row_is_dated_by_the_database(
         ready = await get_json(client, "/readyz")
         assert (ready["ready"], ready["clock_offset_s"]) == (True, pytest.approx(seconds, abs=1.0))
         kept = await dates(database)
-    assert {"cases.created", "cases.finished", "replicas.seen", "api_keys.created", "audit.at"} <= kept.keys()
+    assert {
+        "cases.created",
+        "cases.finished",
+        "replicas.seen",
+        "api_keys.created",
+        "audit.at",
+    } <= kept.keys()
     ahead = {"cases.deadline": 90_000.0}  # that the operator lets a case be held
     wrong = {
         name: (first - begin, last - begin)
@@ -115,15 +134,23 @@ async def dates(database: str) -> dict[str, tuple[float, float]]:
     async with opened(database) as store:
         for table in METADATA.sorted_tables:
             for column in table.c:
-                if isinstance(column.type, Double) and column.name not in ("money", "probability", "confidence"):
-                    row = await store.fetch_row(select(func.min(column).label("first"), func.max(column).label("last")))
+                if isinstance(column.type, Double) and column.name not in (
+                    "money",
+                    "probability",
+                    "confidence",
+                ):
+                    row = await store.fetch_row(
+                        select(func.min(column).label("first"), func.max(column).label("last"))
+                    )
                     assert row is not None
                     if row["last"] and row["last"] > 1e9:
                         found[f"{table.name}.{column.name}"] = row["first"], row["last"]
     return found
 
 
-async def test_a_clock_that_jumps_loses_nothing_on_one_machine(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_clock_that_jumps_loses_nothing_on_one_machine(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     true_time, offset = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: true_time() + offset[0])
     async with (
@@ -135,7 +162,9 @@ async def test_a_clock_that_jumps_loses_nothing_on_one_machine(database: str, mo
         for number, jump in enumerate([0.0, 7200.0, -7200.0, 50.0]):
             offset[0] = jump
             for each in range(3):
-                got = await client.post("/v1/judge", json={"text": f"Good morning, {number}-{each}!"})
+                got = await client.post(
+                    "/v1/judge", json={"text": f"Good morning, {number}-{each}!"}
+                )
                 locations.append(got.headers["location"])
         done = [await ended(client, each) for each in locations]
         assert {each["record"]["outcome"] for each in done} == {"verdict"}
@@ -160,7 +189,9 @@ async def test_after_a_jump_a_replica_takes_no_case_from_one_that_lives(
         serving(sqlite, **options) as second,
     ):
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        location = (await first.post("/v1/judge", json={"text": "Good morning!"})).headers["location"]
+        location = (await first.post("/v1/judge", json={"text": "Good morning!"})).headers[
+            "location"
+        ]
         while not server.requests:
             await asyncio.sleep(0.02)
         other = second.app.state.replica  # type: ignore[attr-defined]
@@ -197,22 +228,46 @@ def _set_clock(file: Path, seconds: int) -> None:
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(
     ("offsets", "jumps"),
-    [((0, 50, 0), ()), ((0, 7200, -7200), ()), ((0, 0, 0), (7200, -7200, 50)), ((50, -7200, 7200), (0, 7200, -50))],
+    [
+        ((0, 50, 0), ()),
+        ((0, 7200, -7200), ()),
+        ((0, 0, 0), (7200, -7200, 50)),
+        ((50, -7200, 7200), (0, 7200, -50)),
+    ],
     ids=["ahead", "hours", "jumps", "all"],
 )
 async def test_replicas_with_other_clocks_lose_nothing_and_do_nothing_twice(
-    database: str, offsets: tuple[int, ...], jumps: tuple[int, ...], other_clock: Path, tmp_path: Path
+    database: str,
+    offsets: tuple[int, ...],
+    jumps: tuple[int, ...],
+    other_clock: Path,
+    tmp_path: Path,
 ) -> None:
     key = await key_of(database, "admin", daily_calls=4 * POSTS)
     async with ScriptedServer(court_script(), latency=0.4) as server, AsyncExitStack() as stack:
-        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        told = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
         replicas: list[Service] = []
         clocks = [tmp_path / f"clock-{number}" for number in range(len(offsets))]
         for file, seconds in zip(clocks, offsets, strict=True):
             _set_clock(file, seconds)
             own = {"LD_PRELOAD": str(other_clock), "CLOCK_OFFSET_FILE": str(file)}
-            options = ("--graph", "baseline", "--takeover", "20", "--in-flight", "2", "--case-calls", "1")
-            replicas.append(await stack.enter_async_context(started(database, *options, **told, **own)))
+            options = (
+                "--graph",
+                "baseline",
+                "--takeover",
+                "20",
+                "--in-flight",
+                "2",
+                "--case-calls",
+                "1",
+            )
+            replicas.append(
+                await stack.enter_async_context(started(database, *options, **told, **own))
+            )
         for each in replicas:
             each.client.headers["X-API-Key"] = key
         for each, seconds in zip(replicas, offsets, strict=True):
@@ -231,7 +286,9 @@ async def test_replicas_with_other_clocks_lose_nothing_and_do_nothing_twice(
         done = [await ended(replicas[0].client, each) for each in taken]
         async with opened(database) as store:
             attempts = await store.fetch_rows(select(METADATA.tables["cases"].c.attempt))
-        assert {(each["status"], each["record"]["outcome"]) for each in done} == {("done", "verdict")}
+        assert {(each["status"], each["record"]["outcome"]) for each in done} == {
+            ("done", "verdict")
+        }
         assert {row["attempt"] for row in attempts} == {1}, "no replica was thought dead"
         assert len(server.requests) == POSTS
         usage = await get_json(replicas[-1].client, "/v1/usage")

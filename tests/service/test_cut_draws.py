@@ -42,7 +42,9 @@ async def never_hold(record: Record, calls: list[JSON]) -> bool:
 
 
 @pytest.mark.parametrize("moment", [0.0, MOMENT])
-async def test_the_next_attempt_makes_only_the_calls_that_are_left(database: str, moment: float) -> None:
+async def test_the_next_attempt_makes_only_the_calls_that_are_left(
+    database: str, moment: float
+) -> None:
     draws = Draws()
     store = await Store.open(database)
     first, second = CaseStore(store, "first", 3.0), CaseStore(store, "second", 3.0)

@@ -45,22 +45,35 @@ async def state_of(client: httpx.AsyncClient, case_id: str) -> str:
 
 async def test_copies_are_decided_together_and_undone_together(database: str) -> None:
     async with serving(database, **KEPT) as client, opened(database) as store:
-        first, same, near, other = await queued(client, TEXT, COPY.removesuffix(" @somebody"), NEGATED, "Good morning.")
+        first, same, near, other = await queued(
+            client, TEXT, COPY.removesuffix(" @somebody"), NEGATED, "Good morning."
+        )
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         queue = await kim.get("/desk/queue")
         assert "p-0 2 similar" in queue.words
         await at_case(kim, first)
-        assert ticked(kim) == {same: True, near: False}, "what differs in a word is offered, and not ticked"
-        marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
+        assert ticked(kim) == {same: True, near: False}, (
+            "what differs in a word is offered, and not ticked"
+        )
+        marked = [
+            each.text_content()
+            for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")
+        ]
         assert marked == ["not"]
-        done = await kim.send("change", at="/cases/", category="Racist", note="It speaks of tourists.")
+        done = await kim.send(
+            "change", at="/cases/", category="Racist", note="It speaks of tourists."
+        )
         assert "p-0" in done.said
         assert "1 more decided with it." in done.said
         assert [await state_of(client, each) for each in (first, same, near, other)] == [
             "decided", "decided", "pending", "pending",
         ]  # fmt: skip
         for each in (first, same):
-            [entry] = [row for row in await audit_log.page(store, subject=each) if row["kind"] == "case.answered"]
+            [entry] = [
+                row
+                for row in await audit_log.page(store, subject=each)
+                if row["kind"] == "case.answered"
+            ]
             assert audit_log.readable(entry)["details"]["together"] == [first, same]
         undone = await kim.send(at="/undo")
         assert undone.said == "Undone. 2 cases wait for you again."
@@ -68,7 +81,9 @@ async def test_copies_are_decided_together_and_undone_together(database: str) ->
         assert [await state_of(client, each) for each in (first, same)] == ["pending", "pending"]
 
 
-async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_another_has(database: str) -> None:
+async def test_what_was_ticked_in_the_queue_is_decided_together_but_for_what_another_has(
+    database: str,
+) -> None:
     async with serving(database, **KEPT) as client:
         cases = await queued(client, "Good morning.", "I like tea.", "It rains.")
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
@@ -95,9 +110,14 @@ async def test_the_end_of_a_long_copy_is_marked_and_no_near_copy_displaces_a_tic
         )
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await at_case(kim, first)
-        marked = [each.text_content() for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")]
+        marked = [
+            each.text_content()
+            for each in kim.page.tree.xpath("//ul[contains(@class, 'copies')]//mark")
+        ]
         tail = " ".join(f"word{number}" for number in range(199, 600))
-        assert sorted(marked) == sorted(["but not", "[…]", "word", "[…]", f"{tail} the end and more"])
+        assert sorted(marked) == sorted(
+            ["but not", "[…]", "word", "[…]", f"{tail} the end and more"]
+        )
         monkeypatch.setattr(near_copies, "MOST_TOGETHER", 1)
         await kim.get(f"/desk/cases/{first}?also={longer}")
         assert (ticked(kim), near in ticked(kim)) == ({longer: True}, False)
@@ -110,12 +130,16 @@ async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
         lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
         lines = "//*[contains(@class, 'post-id')]"
         page = await kim.get("/desk/queue")
-        assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], "what a word differs in stands apart"
+        assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-2"], (
+            "what a word differs in stands apart"
+        )
         assert "2 with the same text" in page.words
         assert "3 cases in 2 rows" in page.words
         await at_case(lee, first)
         page = await kim.get("/desk/queue")
-        assert [each.text for each in page.tree.xpath(lines)] == ["p-1", "p-2"], "what is free stands for all"
+        assert [each.text for each in page.tree.xpath(lines)] == ["p-1", "p-2"], (
+            "what is free stands for all"
+        )
         page = await kim.get(f"/desk/queue?cluster={second}")
         assert [each.text for each in page.tree.xpath(lines)] == ["p-0", "p-1"]
         await at_case(kim, second)
@@ -126,26 +150,47 @@ async def test_cases_of_one_text_are_one_line_that_opens(database: str) -> None:
 async def test_the_api_and_the_terminal_take_the_filters_of_the_queue(database: str) -> None:
     async with serving(database, **KEPT) as client:
         cases = await queued(
-            client, "Good morning, everybody.", "It rains with 50% more wind.", "good morning, everybody."
+            client,
+            "Good morning, everybody.",
+            "It rains with 50% more wind.",
+            "good morning, everybody.",
         )
 
         async def found(**asked: str) -> set[str]:
-            over_http = await get_json(client, "/v1/cases", "cases", params={"outcome": "pending", **asked})
-            options = [part for name, value in asked.items() for part in (f"--{name.replace('_', '-')}", value)]
+            over_http = await get_json(
+                client, "/v1/cases", "cases", params={"outcome": "pending", **asked}
+            )
+            options = [
+                part
+                for name, value in asked.items()
+                for part in (f"--{name.replace('_', '-')}", value)
+            ]
             for command in ("cases", "review"):
                 ran = await asyncio.to_thread(
-                    CliRunner().invoke, app, [command, "list", "--json", "--database", database, *options]
+                    CliRunner().invoke,
+                    app,
+                    [command, "list", "--json", "--database", database, *options],
                 )
                 assert ran.exit_code == 0, ran.output
-                listed = {each["id" if command == "cases" else "thread"] for each in json.loads(ran.stdout)}
+                listed = {
+                    each["id" if command == "cases" else "thread"]
+                    for each in json.loads(ran.stdout)
+                }
                 assert listed == {each["id"] for each in over_http}
             return listed
 
         assert await found(text="50%") == {cases[1]}
         assert await found(cluster=cases[0]) == {cases[0], cases[2]}
         assert await found(category="NotHate", image="without") == set(cases)
-        assert await found(severity="high") == await found(clause="H1") == await found(image="with") == set()
+        assert (
+            await found(severity="high")
+            == await found(clause="H1")
+            == await found(image="with")
+            == set()
+        )
         assert await found(younger="1") == set(cases)
         assert await found(older="1") == set()
-        refused = await asyncio.to_thread(CliRunner().invoke, app, ["cases", "list", "--image", "some"])
+        refused = await asyncio.to_thread(
+            CliRunner().invoke, app, ["cases", "list", "--image", "some"]
+        )
         assert "image: 'some'" in refused.output

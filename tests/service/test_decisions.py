@@ -20,9 +20,13 @@ from tribunal.runner.case_worker import Worker
 ACCEPT = {"action": "accept"}
 
 
-async def waiting(client: httpx.AsyncClient, server: ScriptedServer, **settings: Any) -> dict[str, Any]:
+async def waiting(
+    client: httpx.AsyncClient, server: ScriptedServer, **settings: Any
+) -> dict[str, Any]:
     """A case that waits for a person."""
-    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    os.environ["OPENAI_BASE_URL"] = (
+        f"{server.url}/v1"  # taken away again before the next test (conftest)
+    )
     asked = {"text": "post-words", "graph": "tribunal", "settings": {"review": True, **settings}}
     got = await client.post("/v1/judge?wait=60", json=asked)
     assert (got.status_code, got.json()["outcome"]) == (200, "pending"), got.text
@@ -36,7 +40,10 @@ async def test_a_case_that_waits_is_shown_claimed_and_accepted(database: str) ->
         serving(database, **COURT) as client,
     ):
         case = await waiting(client, server)
-        assert (case["status"], case["record"]["review"]["reason"]) == ("done", "the verdict is uncertain")
+        assert (case["status"], case["record"]["review"]["reason"]) == (
+            "done",
+            "the verdict is uncertain",
+        )
         assert "The court: Religious" in case["question"]["request"]["description"]
         at = f"/v1/cases/{case['id']}"
         claimed = await client.post(f"{at}/claim", json={"reviewer": "kim"})
@@ -46,9 +53,18 @@ async def test_a_case_that_waits_is_shown_claimed_and_accepted(database: str) ->
             assert refused.status_code == 409
             assert "kim (operator) is reviewing this" in refused.json()["error"]["message"]
         done = (await client.post(f"{at}/decision", json={**ACCEPT, "reviewer": "kim"})).json()
-        assert (done["outcome"], done["category"], done["review"]["action"]) == ("verdict", "Religious", "accept")
+        assert (done["outcome"], done["category"], done["review"]["action"]) == (
+            "verdict",
+            "Religious",
+            "accept",
+        )
         after = await get_json(client, at)
-        assert (after["status"], after["record"], after["question"], after["claim"]) == ("done", done, None, None)
+        assert (after["status"], after["record"], after["question"], after["claim"]) == (
+            "done",
+            done,
+            None,
+            None,
+        )
         assert len(server.requests) == 4, "a decision asks no model"
         assert await left_behind(database) == 0
 
@@ -72,7 +88,9 @@ async def test_a_wrong_answer_changes_nothing_and_a_right_one_does(database: str
             assert refused.status_code == 400, wrong
             assert said in refused.json()["error"]["message"]
         assert await get_json(client, f"/v1/cases/{case['id']}") == case
-        done = await client.post(at, json={"action": "change", "category": "NotHate", "note": "quoted to condemn it"})
+        done = await client.post(
+            at, json={"action": "change", "category": "NotHate", "note": "quoted to condemn it"}
+        )
         record = done.json()
         assert (record["category"], record["hateful"], record["explanation"]) == (
             "NotHate",
@@ -92,13 +110,21 @@ async def test_a_question_brings_one_more_trial_and_the_case_comes_back(database
         ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
         again = (await client.post(f"{at}?wait=30", json=ask)).json()
         assert (again["outcome"], len(again["trials"])) == ("pending", 1)
-        assert [part(request) for request in server.requests[4:]] == ["indictment", "defence", "judge"]
+        assert [part(request) for request in server.requests[4:]] == [
+            "indictment",
+            "defence",
+            "judge",
+        ]
         assert all("is it a quotation?" in request.text for request in server.requests[4:])
         stale = await client.post(at, json={**ACCEPT, "answers": case["question"]["id"]})
         check_refusal(stale, 409, "tried again since")
         now = (await get_json(client, f"/v1/cases/{case['id']}", "question"))["id"]
         done = (await client.post(at, json={**ACCEPT, "answers": now})).json()
-        assert (done["outcome"], done["review"]["action"], done["usage"]["calls"]) == ("verdict", "accept", 7)
+        assert (done["outcome"], done["review"]["action"], done["usage"]["calls"]) == (
+            "verdict",
+            "accept",
+            7,
+        )
 
 
 async def test_two_reviewers_at_two_replicas_at_once(database: str) -> None:
@@ -111,7 +137,12 @@ async def test_two_reviewers_at_two_replicas_at_once(database: str) -> None:
         at = f"/v1/cases/{case['id']}/decision"
         answers = [
             client.post(at, json={"action": "change", "category": category, "reviewer": category})
-            for client, category in ((one, "Sexist"), (other, "NotHate"), (one, "Racist"), (other, "Homophobic"))
+            for client, category in (
+                (one, "Sexist"),
+                (other, "NotHate"),
+                (one, "Racist"),
+                (other, "Homophobic"),
+            )
         ]
         got = await asyncio.gather(*answers)
         assert sorted(each.status_code for each in got) == [200, 409, 409, 409]
@@ -131,14 +162,19 @@ async def test_a_decision_outlives_the_replica_that_it_was_said_to(
             case = await waiting(client, server)
             with monkeypatch.context() as patched:
                 patched.setattr(Worker, "begin", killed)
-                sent = await client.post(f"/v1/cases/{case['id']}/decision", json={**ACCEPT, "reviewer": "kim"})
+                sent = await client.post(
+                    f"/v1/cases/{case['id']}/decision", json={**ACCEPT, "reviewer": "kim"}
+                )
             assert sent.status_code == 500
             late = await client.post(f"/v1/cases/{case['id']}/decision", json=ACCEPT)
             check_refusal(late, 409, "is being decided by kim")
         async with serving(database, **COURT) as client:
             while (now := await get_json(client, f"/v1/cases/{case['id']}"))["status"] != "done":
                 await asyncio.sleep(0.05)
-            assert (now["record"]["outcome"], now["record"]["review"]["reviewer"]) == ("verdict", "kim (operator)")
+            assert (now["record"]["outcome"], now["record"]["review"]["reviewer"]) == (
+                "verdict",
+                "kim (operator)",
+            )
         assert len(server.requests) == 4
 
 
@@ -148,7 +184,9 @@ async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str)
         OpenAIServer(court_script(explicit=True, judge=UNSURE)),
         serving(database, **court) as client,
     ):
-        got = await sent(client, lines({"id": "a", "text": "one"}, {"id": "b", "text": "two"}), graph="tribunal")
+        got = await sent(
+            client, lines({"id": "a", "text": "one"}, {"id": "b", "text": "two"}), graph="tribunal"
+        )
         batch = await ended(client, f"/v1/batches/{got.json()['id']}")
         assert batch["outcomes"] == {"pending": 2}
         waits = await get_json(client, "/v1/cases?outcome=pending", "cases")

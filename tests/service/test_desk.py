@@ -27,7 +27,9 @@ async def told(database: str, subject: str) -> list[str]:
     store = await Store.open(database)
     try:
         rows = [audit_log.readable(row) for row in await audit_log.page(store, subject=subject)]
-        return [f"{row['kind']} {(row['details'] or {}).get('reviewer', '')}".strip() for row in rows]
+        return [
+            f"{row['kind']} {(row['details'] or {}).get('reviewer', '')}".strip() for row in rows
+        ]
     finally:
         await store.close()
 
@@ -73,7 +75,9 @@ async def test_a_chosen_reason_is_recorded_as_the_moderator_reads_it(database: s
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         page = await kim.send(at="/next")
         [group] = page.tree.xpath("//select[@id='canned']/optgroup[@label='NotHate']")
-        assert [(each.text, each.get("value")) for each in group] == [(each, each) for each in clean.reasons]
+        assert [(each.text, each.get("value")) for each in group] == [
+            (each, each) for each in clean.reasons
+        ]
         [racist] = page.tree.xpath("//select[@id='canned']/optgroup[@label='Racist']/option")
         assert racist.text[:12] == "An attack on", "its clause"
         await kim.send("change", category="Racist", canned=racist.get("value"))
@@ -89,7 +93,9 @@ async def test_ask_skip_and_note(database: str) -> None:
         kim, lee = somebody(app), somebody(app)
         await kim.sign_in(named="kim")
         await kim.send(at="/next")
-        kept = await kim.send("note", note="  look at the thread\r\nfirst ", question="half a question")
+        kept = await kim.send(
+            "note", note="  look at the thread\r\nfirst ", question="half a question"
+        )
         assert "look at the thread first" in kept.words
         asked = await kim.send("ask", question="is it a quotation?", note="I am not sure")
         assert (kim.case, asked.said[:14]) == (second["id"], "p-1 runs again")
@@ -128,7 +134,10 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         return next(each for words, each in courts.items() if words in request.text)(request)
 
     settings = {"model": "openai:scripted", "review": True, "review_rule": ["all"]}
-    async with OpenAIServer(court), serving(database, settings=settings, graph="tribunal") as client:
+    async with (
+        OpenAIServer(court),
+        serving(database, settings=settings, graph="tribunal") as client,
+    ):
         for number, language in enumerate(["en", "en", "ko"]):
             await post(client, f"post {number}", post_id=f"p-{number}", language=language)
         store = client.app.state.replica.store  # type: ignore[attr-defined]
@@ -140,7 +149,9 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
 
         async def order(query: str = "") -> list[str]:
             page = await kim.get(f"/desk/queue{query}")
-            return [each.text_content() for each in page.tree.xpath("//*[contains(@class, 'post-id')]")]
+            return [
+                each.text_content() for each in page.tree.xpath("//*[contains(@class, 'post-id')]")
+            ]
 
         assert await order() == ["p-1", "p-2", "p-0"]
         assert "3 cases to review: 3 unassigned" in kim.page.words
@@ -150,9 +161,16 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         assert await order("?younger=24&surer=0.5") == ["p-0"]
         assert await order("?policy=h-vli&less_sure=0.5") == ["p-1"]
         reasons = kim.page.tree.xpath("//select[@name='reason']/option[@value!='']/@value")
-        assert [await order(f"?reason={reason}") for reason in sorted(reasons)] == [["p-2", "p-0"], ["p-1"]]
-        async with store.transaction() as connection:  # as the release before left a case that waits
-            await connection.execute(update(cases).where(cases.c.post_id == "p-0").values(confidence=None))
+        assert [await order(f"?reason={reason}") for reason in sorted(reasons)] == [
+            ["p-2", "p-0"],
+            ["p-1"],
+        ]
+        async with (
+            store.transaction() as connection
+        ):  # as the release before left a case that waits
+            await connection.execute(
+                update(cases).where(cases.c.post_id == "p-0").values(confidence=None)
+            )
         assert await order("?sort=newest") == ["p-0", "p-2", "p-1"]
         assert "0.90" in kim.page.words, "its record has what its column lacks"
         await kim.get("/desk/queue?language=ko")
@@ -177,11 +195,17 @@ async def test_the_queue_reads_no_case_that_it_does_not_show(sqlite: str) -> Non
             await case_queries.count_queue(store, wanted, "kim")
             await case_queries.list_queue(store, wanted, "kim", 3)
             await case_queries.next_cases(store, wanted, "kim", leads=False)
-            over_all = [each for each in asked if each.startswith("SELECT") and "waits_since IS NOT NULL" in each]
+            over_all = [
+                each
+                for each in asked
+                if each.startswith("SELECT") and "waits_since IS NOT NULL" in each
+            ]
             assert len(over_all) == 4
             async with store.reading() as connection:
                 for each in over_all:
-                    explained = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {each}", (0,) * each.count("?"))
+                    explained = await connection.exec_driver_sql(
+                        f"EXPLAIN QUERY PLAN {each}", (0,) * each.count("?")
+                    )
                     [of_cases] = [words for *_, words in explained.all() if " cases" in words]
                     assert "USING COVERING INDEX cases_that_wait" in of_cases
     finally:
@@ -191,7 +215,11 @@ async def test_the_queue_reads_no_case_that_it_does_not_show(sqlite: str) -> Non
 async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
     async with serving(sqlite, **ALL, desk_break=2) as client:
         for number in range(3):
-            await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
+            await post(
+                client,
+                "Immigrants: the weeds in our garden." + " Really." * number,
+                post_id=f"p-{number}",
+            )
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         assert (await kim.send("accept")).heading.endswith("garden. Really.")
@@ -205,7 +233,11 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
 async def test_a_break_counts_what_was_decided_and_not_what_the_model_said(sqlite: str) -> None:
     async with serving(sqlite, **ALL, desk_break=1) as client:
         for number in range(2):
-            await post(client, "Immigrants: the weeds in our garden." + " Really." * number, post_id=f"p-{number}")
+            await post(
+                client,
+                "Immigrants: the weeds in our garden." + " Really." * number,
+                post_id=f"p-{number}",
+            )
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
@@ -220,7 +252,11 @@ async def test_earlier_posts_of_a_thread_stand_above_the_reply(sqlite: str) -> N
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         words = (await kim.get(f"/desk/cases/{case['id']}")).words
         posts = words[words.index("Earlier posts of the conversation") :]
-        assert posts.index("the first post") < posts.index("the second post") < posts.index("the reply")
+        assert (
+            posts.index("the first post")
+            < posts.index("the second post")
+            < posts.index("the reply")
+        )
 
 
 async def test_a_claimed_case_is_unassigned_for_nobody(sqlite: str) -> None:
@@ -231,14 +267,18 @@ async def test_a_claimed_case_is_unassigned_for_nobody(sqlite: str) -> None:
         await kim.send(at="/next")
         for person in (kim, lee):
             assert "1 unassigned" in (await person.get("/desk/queue")).words
-            assert len((await person.get("/desk/queue?held=free")).tree.xpath("//a[@data-row]")) == 1
+            assert (
+                len((await person.get("/desk/queue?held=free")).tree.xpath("//a[@data-row]")) == 1
+            )
 
 
 @pytest.mark.long
 async def test_search_finds_what_was_meant(database: str) -> None:
     async with serving(database, **ALL) as client:
         words = ["Grüße aus Köln", "100% of it", "100 of it", 'say "hi" \\ there', "혐오 표현"]
-        posted = [(await post(client, each, post_id=f"p-{at}"))["id"] for at, each in enumerate(words)]
+        posted = [
+            (await post(client, each, post_id=f"p-{at}"))["id"] for at, each in enumerate(words)
+        ]
         accept = {"action": "accept", "reviewer": "kim"}
         await client.post(f"/v1/cases/{posted[0]}/decision?wait=60", json=accept)
         lee = await signed_in(client.app, named="lee")  # type: ignore[attr-defined]
@@ -248,7 +288,9 @@ async def test_search_finds_what_was_meant(database: str) -> None:
             ({"reviewer": "ki"}, []), ({"outcome": "verdict"}, ["p-0"]), ({"until": "2020-01-01"}, []),
         ):  # fmt: skip
             page = await lee.get("/desk/search", params=asked)
-            assert [each.text_content() for each in page.tree.xpath("//a[@data-row]")] == found, asked
+            assert [each.text_content() for each in page.tree.xpath("//a[@data-row]")] == found, (
+                asked
+            )
         assert (await lee.get("/desk/search?since=yesterday")).status == 400
 
 
@@ -299,9 +341,16 @@ async def test_two_press_the_same_button_at_once(database: str) -> None:
         has_it = [number for number, page in enumerate(claims) if page.status == 200]
         assert sorted(page.status for page in claims) == [200] + [409] * 19
         [number] = has_it
-        assert all(f"R{number} (operator) is reviewing this" in page.wrong for page in claims if page.status == 409)
+        assert all(
+            f"R{number} (operator) is reviewing this" in page.wrong
+            for page in claims
+            if page.status == 409
+        )
         words = [f"r{at}" for at in range(len(people))]
-        changes = (each.send("change", category="Racist", note=note) for each, note in zip(people, words, strict=True))
+        changes = (
+            each.send("change", category="Racist", note=note)
+            for each, note in zip(people, words, strict=True)
+        )
         sent = await asyncio.gather(*changes)
         assert [at for at, page in enumerate(sent) if not page.wrong] == [number]
         assert all(page.value("note") == words[at] for at, page in enumerate(sent) if at != number)

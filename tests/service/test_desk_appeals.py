@@ -28,7 +28,9 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         page = await kim.get(here)
         assert "judge-words" in page.words, "the decision is explained beside it"
         await kim.send("claim")
-        assert (await lee.get(here)).buttons() == ["release"], "the operator is a lead, who may take it from them"
+        assert (await lee.get(here)).buttons() == ["release"], (
+            "the operator is a lead, who may take it from them"
+        )
         await kim.send("retry", note="not known to the court")
         await tried(client, where)
         await kim.get(here)

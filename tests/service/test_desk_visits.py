@@ -30,10 +30,17 @@ async def test_each_role_sees_and_does_what_is_its_own(database: str) -> None:
         app = client.app  # type: ignore[attr-defined]
         case = await post(client, HATEFUL, made["judge"], post_id="p-1")
         as_judge = {"X-API-Key": made["judge"]}
-        sure = await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=as_judge)
+        sure = await client.post(
+            "/v1/judge?wait=60", json={"text": "Good morning!"}, headers=as_judge
+        )
         assert sure.json()["outcome"] == "verdict"
         at = f"/desk/cases/{case['id']}"
-        for scope, role in (("review", "reviewer"), ("lead", "lead"), ("admin", "lead"), ("audit", "auditor")):
+        for scope, role in (
+            ("review", "reviewer"),
+            ("lead", "lead"),
+            ("admin", "lead"),
+            ("audit", "auditor"),
+        ):
             one = somebody(app)
             page = await one.sign_in(made[scope])
             assert (page.heading, f", {role} Sign out" in page.words) == ("Queue", True)
@@ -45,14 +52,19 @@ async def test_each_role_sees_and_does_what_is_its_own(database: str) -> None:
             other = await one.get(f"/desk/cases/{sure.headers['tribunal-case']}")
             assert (other.status == 200) is (role != "reviewer"), role
             token = await csrf(one)
-            sent = await one.client.post(at, data={"csrf": token, "action": "claim"}, headers={"Origin": HERE})
+            sent = await one.client.post(
+                at, data={"csrf": token, "action": "claim"}, headers={"Origin": HERE}
+            )
             assert sent.status_code == (303 if decides else 403)
             if decides:
                 await one.get(at)
                 await one.send("release")
         judge = somebody(app)
         refused = await judge.sign_in(made["judge"])
-        assert (refused.status, "has the scopes judge. The desk needs" in refused.wrong) == (403, True)
+        assert (refused.status, "has the scopes judge. The desk needs" in refused.wrong) == (
+            403,
+            True,
+        )
         assert (await judge.get("/desk/queue")).heading == "Sign in"
 
 
@@ -63,7 +75,9 @@ async def test_nothing_of_the_desk_is_open_but_its_door(database: str) -> None:
         case = await post(client, "a post", key)
         auditor = await signed_in(app, await key_of(database, "audit"))
         token = await csrf(auditor)
-        contexts = [each for each in iter_route_contexts(app.routes) if str(each.path).startswith("/desk")]
+        contexts = [
+            each for each in iter_route_contexts(app.routes) if str(each.path).startswith("/desk")
+        ]
         assert len(contexts) > 10
         nobody, anyone = somebody(app).client, auditor.client
         for each in contexts:
@@ -73,15 +87,22 @@ async def test_nothing_of_the_desk_is_open_but_its_door(database: str) -> None:
             for method in methods - {"GET", "HEAD"}:
                 got = await nobody.request(method, path, data={"a": "b"}, headers={"Origin": HERE})
                 assert got.status_code == 401, (method, path)
-                got = await anyone.request(method, path, data={"csrf": token}, headers={"Origin": "null"})
+                got = await anyone.request(
+                    method, path, data={"csrf": token}, headers={"Origin": "null"}
+                )
                 assert got.status_code == 403, (method, path)
                 # An auditor only reads; how their own pages look is theirs.
                 if path not in {"/desk/sign-out", "/desk/blur"}:
-                    got = await anyone.request(method, path, data={"csrf": token}, headers={"Origin": HERE})
+                    got = await anyone.request(
+                        method, path, data={"csrf": token}, headers={"Origin": HERE}
+                    )
                     assert got.status_code == 403, (method, path)
             if "GET" in methods:
                 got = await nobody.get(path)
-                assert (got.status_code, "/desk/sign-in" in got.headers["location"]) == (303, True), path
+                assert (got.status_code, "/desk/sign-in" in got.headers["location"]) == (
+                    303,
+                    True,
+                ), path
 
 
 async def csrf(one: Somebody) -> str:
@@ -108,17 +129,23 @@ async def test_what_escalates_is_the_leads(database: str) -> None:
         seen = await kim.get(f"/desk/cases/{case['id']}")
         assert "This case was escalated: only a lead can decide it." in seen.words
         by_api = await client.post(
-            f"/v1/cases/{case['id']}/decision", json={"action": "accept"}, headers={"X-API-Key": made["review"]}
+            f"/v1/cases/{case['id']}/decision",
+            json={"action": "accept"},
+            headers={"X-API-Key": made["review"]},
         )
         check_refusal(by_api, 409, "waits for a lead")
-        assert (await kim.send("accept")).wrong == "Was escalated and waits for a lead; nothing was changed."
+        assert (
+            await kim.send("accept")
+        ).wrong == "Was escalated and waits for a lead; nothing was changed."
         await lead.sign_in(made["lead"], "mia")
         await lead.send(at="/next")
         assert lead.case == case["id"]
         assert "it may be about a court case" in lead.page.words
         assert "kim (a) escalated it" in lead.page.words
         await lead.send("accept")
-        record = await get_json(client, f"/v1/cases/{case['id']}", "record", headers={"X-API-Key": made["lead"]})
+        record = await get_json(
+            client, f"/v1/cases/{case['id']}", "record", headers={"X-API-Key": made["lead"]}
+        )
         assert (record["outcome"], record["review"]["reviewer"]) == ("verdict", "mia (a)")
 
 
@@ -133,11 +160,16 @@ async def test_a_session_ends(database: str) -> None:
         await kim.send(at="sign-out")
         assert kim.page.heading == "Sign in"
         again = await client.get("/desk/queue", headers=kept)
-        assert (again.status_code, again.headers["location"]) == (303, "/desk/sign-in?next=%2Fqueue")
+        assert (again.status_code, again.headers["location"]) == (
+            303,
+            "/desk/sign-in?next=%2Fqueue",
+        )
         for column, ago in (("seen", 61 * 60), ("created", 13 * 3600)):
             await kim.sign_in(key)
             async with store.transaction() as connection:
-                await connection.execute(update(desk_sessions).values(**{column: time.time() - ago}))
+                await connection.execute(
+                    update(desk_sessions).values(**{column: time.time() - ago})
+                )
             assert (await kim.get("/desk/queue")).heading == "Sign in", column
         await kim.sign_in(key)
         await kim.get("/desk/help")
@@ -231,16 +263,29 @@ async def test_without_a_key_only_this_machine_comes_in(sqlite: str) -> None:
 
 
 async def test_a_trusted_proxy_says_who_it_is(tmp_path: Path) -> None:
-    proxied = {"desk_user_header": "X-Forwarded-User", "desk_role_header": "X-Role", "desk_proxy": "127.0.0.1"}
+    proxied = {
+        "desk_user_header": "X-Forwarded-User",
+        "desk_role_header": "X-Role",
+        "desk_proxy": "127.0.0.1",
+    }
     database = made(tmp_path)
     judge = await key_of(database, "judge")
-    async with listening(database, **ALL, **proxied) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with (
+        listening(database, **ALL, **proxied) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
         case = await post(client, "a post", judge)
-        kim = {"X-Forwarded-User": "kim@example.com", "X-Role": "Reviewer", "X-Forwarded-For": "192.0.2.7"}
+        kim = {
+            "X-Forwarded-User": "kim@example.com",
+            "X-Role": "Reviewer",
+            "X-Forwarded-For": "192.0.2.7",
+        }
         asked = await client.get("/desk/sign-in", headers=kim)
         assert "as <strong>kim@example.com</strong>" in asked.text
         csrf = asked.text.split('name="csrf" value="')[1].split('"')[0]
-        in_now = await client.post("/desk/sign-in", data={"csrf": csrf}, headers={**kim, "Origin": url})
+        in_now = await client.post(
+            "/desk/sign-in", data={"csrf": csrf}, headers={**kim, "Origin": url}
+        )
         assert in_now.status_code == 303
         page = await client.get("/desk/queue", headers=kim)
         assert "kim@example.com" in page.text
@@ -251,14 +296,25 @@ async def test_a_trusted_proxy_says_who_it_is(tmp_path: Path) -> None:
         check_refusal(none, 403, "names none of reviewer, lead, auditor")
         csrf = page.text.split('name="csrf" value="')[1].split('"')[0]
         claimed = await client.post(
-            f"/desk/cases/{case['id']}", data={"csrf": csrf, "action": "claim"}, headers={**kim, "Origin": url}
+            f"/desk/cases/{case['id']}",
+            data={"csrf": csrf, "action": "claim"},
+            headers={**kim, "Origin": url},
         )
         assert claimed.status_code == 303, claimed.text
         audit = await key_of(database, "audit")
-        told = await get_json(client, f"/v1/audit?subject={case['id']}&kind=case.claimed", headers={"X-API-Key": audit})
-        assert [(each["who"], each["name"]) for each in told["entries"]] == [("person", "kim@example.com")]
+        told = await get_json(
+            client,
+            f"/v1/audit?subject={case['id']}&kind=case.claimed",
+            headers={"X-API-Key": audit},
+        )
+        assert [(each["who"], each["name"]) for each in told["entries"]] == [
+            ("person", "kim@example.com")
+        ]
     proxied["desk_proxy"] = "192.0.2.1,2001:db8::/32"
-    async with listening(database, **ALL, **proxied) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with (
+        listening(database, **ALL, **proxied) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
         # Whom a header calls the client is not who is at the other end.
         asked = await client.get("/desk/sign-in", headers={**kim, "X-Forwarded-For": "192.0.2.1"})
         assert "kim@example.com" not in asked.text

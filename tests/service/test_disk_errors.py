@@ -48,7 +48,9 @@ ERRORS = [
 
 @pytest.mark.parametrize("address", ["sqlite:///a.sqlite", "postgresql://127.0.0.1/a"])
 @pytest.mark.parametrize(("error", "full"), ERRORS, ids=lambda each: type(each).__name__)
-def test_a_full_disk_is_told_from_other_errors(error: Exception, address: str, *, full: bool) -> None:
+def test_a_full_disk_is_told_from_other_errors(
+    error: Exception, address: str, *, full: bool
+) -> None:
     for each in (error, OperationalError("INSERT", {}, error), _chained(error)):
         assert is_full(each) is full
         assert ("the disk is full" in explain_error(each)) is full
@@ -67,7 +69,9 @@ async def test_requests_readyz_and_commands_name_the_full_disk_of_postgresql(dat
         async with opened(database) as store, store.transaction() as connection:
             await connection.execute(text(full))
             for table in ("cases", "replicas", "api_keys"):
-                trigger = f"BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION full_disk()"
+                trigger = (
+                    f"BEFORE INSERT OR UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION full_disk()"
+                )
                 await connection.execute(text(f"CREATE TRIGGER full_disk {trigger}"))
         refused = await client.post("/v1/judge", json={"text": "Good morning!"})
         check_refusal(refused, 503, "the disk of the service is full")
@@ -76,12 +80,16 @@ async def test_requests_readyz_and_commands_name_the_full_disk_of_postgresql(dat
             await asyncio.sleep(0.05)
         assert got.json()["trouble"] == "disk"
         command = ["service", "keys", "add", "shop", "--scope", "judge", "--database", database]
-        check_exit(await asyncio.to_thread(CliRunner().invoke, app, command), 2, "make room on the disk")
+        check_exit(
+            await asyncio.to_thread(CliRunner().invoke, app, command), 2, "make room on the disk"
+        )
         async with opened(database) as store, store.transaction() as connection:
             await connection.execute(text("DROP FUNCTION full_disk CASCADE"))
         while (await client.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.05)
-        assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+        ).status_code == 200
 
 
 @pytest.mark.long
@@ -97,7 +105,9 @@ async def test_requests_and_readyz_name_the_full_disk_of_sqlite(disk: SmallDisk)
         disk.make_room()
         while (await client.get("/readyz")).status_code != 200:
             await asyncio.sleep(0.05)
-        assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+        ).status_code == 200
     assert await get_json_of(database) == ["done"]
 
 

@@ -47,12 +47,21 @@ ONE_OF = {
 
 def faults(statement: dict[str, Any]) -> dict[str, list[str]]:
     """What the register would say of a statement."""
-    found = {name: [f"The {name} field is required."] for name in REQUIRED if not statement.get(name)}
-    found |= {name: ["is too long"] for name, most in LENGTHS.items() if len(statement.get(name, "")) > most}
+    found = {
+        name: [f"The {name} field is required."] for name in REQUIRED if not statement.get(name)
+    }
+    found |= {
+        name: ["is too long"]
+        for name, most in LENGTHS.items()
+        if len(statement.get(name, "")) > most
+    }
     for name, form in ONE_OF.items():
         if name in statement and not re.fullmatch(form, statement[name]):
             found[name] = [f"The selected {name} is invalid."]
-    if not any(statement.get(f"decision_{each}") for each in ("visibility", "monetary", "provision", "account")):
+    if not any(
+        statement.get(f"decision_{each}")
+        for each in ("visibility", "monetary", "provision", "account")
+    ):
         found["decision_visibility"] = ["The decision visibility field is required."]
     ground = "illegal" if "ILLEGAL" in statement.get("decision_ground", "") else "incompatible"
     if not statement.get(f"{ground}_content_explanation"):
@@ -71,10 +80,16 @@ async def make(database: str, out: Path, *more: str, told: tuple[str, ...] = TOL
     return await run("dsa", "statements", "--out", str(out), *told, "--database", database, *more)
 
 
-async def test_statements_hold_nothing_of_a_post_and_are_made_once(database: str, tmp_path: Path) -> None:
+async def test_statements_hold_nothing_of_a_post_and_are_made_once(
+    database: str, tmp_path: Path
+) -> None:
     async with courtroom(database) as (client, _):
         case = await decided(
-            client, None, text="our-post-words of kim@example.org", post_id="user-77", language="pt-BR"
+            client,
+            None,
+            text="our-post-words of kim@example.org",
+            post_id="user-77",
+            language="pt-BR",
         )
         await decided(client, "NotHate", text="harmless after all")
         await decided(client, "Racist", text="another post")
@@ -89,7 +104,10 @@ async def test_statements_hold_nothing_of_a_post_and_are_made_once(database: str
         assert len(each["territorial_scope"]) == 27
         assert each["category_specification"] == ["KEYWORD_HATE_SPEECH"]
     assert first["content_language"] == "PT"
-    assert "of the rules (clause 1.4), which is: An attack" in first["incompatible_content_explanation"]
+    assert (
+        "of the rules (clause 1.4), which is: An attack"
+        in first["incompatible_content_explanation"]
+    )
     said = json.dumps([first, second])
     for private in ("our-post-words", "kim", "user-77", case, "attacks a faith", "another post"):
         assert private not in said, private
@@ -112,7 +130,9 @@ async def test_what_states_no_reason_has_no_statement(database: str, tmp_path: P
     assert (done["statements"], done["left_out"]) == (0, left_out)
 
 
-async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(database: str, tmp_path: Path) -> None:
+async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(
+    database: str, tmp_path: Path
+) -> None:
     async with courtroom(database) as (client, _):
         await decided(client, None, text="post-one")
         await decided(client, "Racist", text="post-two")
@@ -122,11 +142,15 @@ async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(datab
     wrong = await make(database, tmp_path / "out", "--mapping", str(mapping), told=())
     check_exit(wrong, 2, "source_identity: a voluntary decision has no notifier")
     assert batches(tmp_path / "out") == [], "not even those before it"
-    mapping.write_text(printed.stdout + '[category.Racist]\ndecision_account = "DECISION_ACCOUNT_SUSPENDED"\n')
+    mapping.write_text(
+        printed.stdout + '[category.Racist]\ndecision_account = "DECISION_ACCOUNT_SUSPENDED"\n'
+    )
     done = await make(database, tmp_path / "out", "--mapping", str(mapping), told=())
     assert done.exit_code == 0, done.output
     [[first, second]] = batches(tmp_path / "out")
-    assert first["incompatible_content_ground"] == "Terms of service, section 3.2: attacks for a faith"
+    assert (
+        first["incompatible_content_ground"] == "Terms of service, section 3.2: attacks for a faith"
+    )
     assert "decision_account" not in first
     assert second["decision_account"] == "DECISION_ACCOUNT_SUSPENDED"
     mapping.write_text('[all]\ndecision_visibilty = ["x"]\n')
@@ -134,7 +158,9 @@ async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(datab
     check_exit(misspelt, 2, "decision_visibilty")
 
 
-async def test_a_models_reasons_are_told_without_what_they_quote(database: str, tmp_path: Path) -> None:
+async def test_a_models_reasons_are_told_without_what_they_quote(
+    database: str, tmp_path: Path
+) -> None:
     async with courtroom(database) as (client, _):
         await decided(client, None, text="It says post-words, and so, dear @kim, my friend")
     done = await make(database, tmp_path / "out", "--explanations")
@@ -171,12 +197,21 @@ class Fake:
             return web.json_response({"errors": errors}, status=422)
         if known := [each["puid"] for each in bodies if each["puid"] in self.held]:
             said = "The platform identifier(s) are not all unique within this call."
-            return web.json_response({"message": said, "errors": {"puid": [said], "existing_puids": known}}, status=422)
+            return web.json_response(
+                {"message": said, "errors": {"puid": [said], "existing_puids": known}}, status=422
+            )
         made = []
         for each in bodies:
             self.held[each["puid"]] = each
             number = len(self.held)
-            made.append({**each, "uuid": f"uuid-{number}", "id": number, "permalink": f"{self.url}/{number}"})
+            made.append(
+                {
+                    **each,
+                    "uuid": f"uuid-{number}",
+                    "id": number,
+                    "permalink": f"{self.url}/{number}",
+                }
+            )
         return web.json_response({"statements": made}, status=201)
 
 
@@ -200,8 +235,13 @@ async def many(database: str, count: int) -> None:
     async with courtroom(database) as (client, _):
         case = await decided(client, None, text="post-one")
     async with opened(database) as store, store.transaction() as connection:
-        row = dict((await connection.execute(select(cases).where(cases.c.id == case))).mappings().one())
-        more = [{**row, "id": f"case-{place:05}", "finished": row["finished"] + place} for place in range(1, count)]
+        row = dict(
+            (await connection.execute(select(cases).where(cases.c.id == case))).mappings().one()
+        )
+        more = [
+            {**row, "id": f"case-{place:05}", "finished": row["finished"] + place}
+            for place in range(1, count)
+        ]
         if more:
             await connection.execute(cases.insert(), more)
 
@@ -227,8 +267,13 @@ async def test_they_are_sent_in_hundreds_and_each_result_is_kept(
         fake.wrong = {written[0][3]["puid"]}
         fake.held[written[1][7]["puid"]] = written[1][7]
         done = await run("dsa", "send", "--to", fake.url, "--database", database, "--json")
-        assert (done.exit_code, json.loads(done.stdout)) == (1, {"sent": 228, "known": 1, "refused": 1})
-        assert fake.sizes == [100, 99, 100, 99, 30], "a batch of which one is wrong is sent again without it"
+        assert (done.exit_code, json.loads(done.stdout)) == (
+            1,
+            {"sent": 228, "known": 1, "refused": 1},
+        )
+        assert fake.sizes == [100, 99, 100, 99, 30], (
+            "a batch of which one is wrong is sent again without it"
+        )
         assert fake.held[written[2][0]["puid"]] == written[2][0], "what was written is what is sent"
         again = await run("dsa", "send", "--to", fake.url, "--database", database, "--json")
         assert json.loads(again.stdout) == {"sent": 0, "known": 0, "refused": 0}
@@ -264,7 +309,9 @@ async def test_a_register_that_stays_away_costs_nothing(
     await many(database, 1)
     async with register() as fake:
         fake.before = [lambda: web.Response(status=500, headers={"Retry-After": "0"})] * 2
-        failed = await make(database, tmp_path / "out", "--send", "--to", fake.url, "--attempts", "2")
+        failed = await make(
+            database, tmp_path / "out", "--send", "--to", fake.url, "--attempts", "2"
+        )
         assert failed.exit_code == 2
         assert await states(database) == {"made": 1}
         monkeypatch.setenv("TRIBUNAL_DSA_TOKEN", "9|another")
@@ -276,7 +323,9 @@ async def test_a_register_that_stays_away_costs_nothing(
         assert json.loads(done.stdout) == {"sent": 1, "known": 0, "refused": 0}
 
 
-@pytest.mark.parametrize("url", ["http://register.example/api", "ftp://127.0.0.1/x", "https://user@register.example/x"])
+@pytest.mark.parametrize(
+    "url", ["http://register.example/api", "ftp://127.0.0.1/x", "https://user@register.example/x"]
+)
 async def test_a_token_goes_nowhere_where_others_could_read_it(
     sqlite: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,7 +342,9 @@ async def test_a_case_that_an_appeal_turned_to_hateful_is_of_the_time_of_the_app
 ) -> None:
     async with courtroom(database) as (client, _):
         case = await contested(client, "Racist", text="post-one", post_id="p1")
-    await write(database, update(cases).where(cases.c.id == case).values(created=1.7e9, finished=1.7e9))
+    await write(
+        database, update(cases).where(cases.c.id == case).values(created=1.7e9, finished=1.7e9)
+    )
     done = await make(database, tmp_path / "out", "--since", "2026-01-01")
     assert done.exit_code == 0, done.output
     [[only]] = batches(tmp_path / "out")

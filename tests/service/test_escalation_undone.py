@@ -37,7 +37,9 @@ async def test_an_escalation_is_undone_before_anybody_is_told(database: str) -> 
         row = await store.fetch_row(select(cases).where(cases.c.id == case["id"]))
         assert row is not None
         assert (row["escalated"], row["claimed_by"]) == (None, "kim (operator)")
-        assert [(each["kind"], each["words"]) for each in await list_notes(store, case["id"])] == [("note", "too hard")]
+        assert [(each["kind"], each["words"]) for each in await list_notes(store, case["id"])] == [
+            ("note", "too hard")
+        ]
         assert (await get_json(client, "/v1/webhooks/deliveries"))["deliveries"] == []
 
 
@@ -68,11 +70,18 @@ async def test_a_decision_that_can_be_undone_is_nowhere_called_open(database: st
 
 
 async def test_each_case_left_out_has_its_reason(database: str) -> None:
-    judge: list[Any] = [Reply({**SURE, "confidence": 0.4})] * 3 + [Reply({**SURE, "category": "Sexist"})]
+    judge: list[Any] = [Reply({**SURE, "confidence": 0.4})] * 3 + [
+        Reply({**SURE, "category": "Sexist"})
+    ]
     script = court_script(explicit=True, judge=[*judge, Reply(refusal="no")])
-    options: dict[str, Any] = {**KEPT, "settings": {**SETTINGS, "review": True, "review_rule": ["all"]}}
+    options: dict[str, Any] = {
+        **KEPT,
+        "settings": {**SETTINGS, "review": True, "review_rule": ["all"]},
+    }
     async with OpenAIServer(script), serving(database, **options) as client:
-        made = [await post(client, f"text {at}", post_id=f"p-{at}", graph="tribunal") for at in range(5)]
+        made = [
+            await post(client, f"text {at}", post_id=f"p-{at}", graph="tribunal") for at in range(5)
+        ]
         ids = [each["id"] for each in made]
         kim, lee = [await signed_in(client.app, named=each) for each in ("kim", "lee")]  # type: ignore[attr-defined]
         await kim.get("/desk/queue")
@@ -88,7 +97,8 @@ async def test_each_case_left_out_has_its_reason(database: str) -> None:
             ("p-1", "somebody else has claimed it"), ("p-2", "it was decided already"),
             ("p-3", "another one"), ("p-4", "no verdict"),
         ):  # fmt: skip
-            assert any(each.startswith(name) and why in each for each in done.said.split(": ", 1)[1].split("), ")), (
-                done.said
-            )
+            assert any(
+                each.startswith(name) and why in each
+                for each in done.said.split(": ", 1)[1].split("), ")
+            ), done.said
         assert not any(each in done.said for each in ids)

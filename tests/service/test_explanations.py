@@ -25,7 +25,9 @@ PRICES = '["openai:scripted"]\ninput = 1.0\noutput = 2.0\n'
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
 
-async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, tmp_path: Path) -> None:
+async def test_a_case_is_explained_in_the_form_that_is_asked_for(
+    database: str, tmp_path: Path
+) -> None:
     prices, mapping = tmp_path / "prices.toml", tmp_path / "mapping.toml"
     prices.write_text(PRICES, "utf-8")
     mapping.write_text(example_mapping(), "utf-8")
@@ -36,7 +38,11 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, 
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
         held = await get_json(client, at)
-        assert (held["told_to"], held["case"], held["outcome"]) == ("auditor", got.headers["tribunal-case"], "verdict")
+        assert (held["told_to"], held["case"], held["outcome"]) == (
+            "auditor",
+            got.headers["tribunal-case"],
+            "verdict",
+        )
         for asked, accept, kind in (
             ("", BROWSER, "text/html"), ("?format=html", "", "text/html"), ("", "text/markdown", "text/markdown"),
             ("?format=json", BROWSER, "application/json"), ("", "text/html;q=0.2, */*", "application/json"),
@@ -48,10 +54,17 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(database: str, 
         assert "rats, all Muslims" in Page(page.text).text
         asked_for = len(server.requests)
         notice = await client.get(at, params={"for": "poster", "language": "de"})
-        assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == ("poster", "fixed")
+        assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == (
+            "poster",
+            "fixed",
+        )
         assert len(server.requests) == asked_for, "the policy is translated, so no model is asked"
         plain = await get_json(client, at, params={"for": "poster", "language": "fr"})
-        assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", FRENCH["text"], "written")
+        assert (plain["told_to"], plain["text"], plain["source"]) == (
+            "poster",
+            FRENCH["text"],
+            "written",
+        )
         assert [is_explainer(request) for request in server.requests[asked_for:]] == [True]
         wrong = await client.get(at, params={"language": "ko"})
         check_refusal(wrong, 400, "for=poster")
@@ -65,34 +78,53 @@ async def test_who_asks_for_the_words_pays_for_them(database: str) -> None:
             OpenAIServer(told(FRENCH, judge=ONE_GROUND)),
             serving(database, graph="arcade", settings=COURT) as client,
         ):
-            got = await client.post("/v1/judge?wait=60", json={"text": POST}, headers={"X-API-Key": own})
+            got = await client.post(
+                "/v1/judge?wait=60", json={"text": POST}, headers={"X-API-Key": own}
+            )
             at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
             assert (await client.get(at, headers={"X-API-Key": other})).status_code == 404
-            for status in (200, 429):  # four calls of the court and one of the explainer, and then they are spent
+            for status in (
+                200,
+                429,
+            ):  # four calls of the court and one of the explainer, and then they are spent
                 asked = {"for": "poster", "language": "fr"}
                 shown = await client.get(at, params=asked, headers={"X-API-Key": own})
                 assert shown.status_code == status, shown.text
-            assert (await client.get(at, headers={"X-API-Key": own})).status_code == 200, "to look costs nothing"
+            assert (await client.get(at, headers={"X-API-Key": own})).status_code == 200, (
+                "to look costs nothing"
+            )
         async with store.transaction() as connection:
-            spent = (await connection.execute(select(usage.c.calls).where(usage.c.key_id == own.split("_")[1]))).all()
+            spent = (
+                await connection.execute(
+                    select(usage.c.calls).where(usage.c.key_id == own.split("_")[1])
+                )
+            ).all()
         assert sum(calls for (calls,) in spent) == 5
 
 
 @pytest.mark.long
 async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database: str) -> None:
     async with opened(database) as store:
-        key = {"X-API-Key": await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=9))}
+        key = {
+            "X-API-Key": await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=9))
+        }
     written = told(Fault(hang=True), FRENCH, judge=ONE_GROUND)
     async with ScriptedServer(written) as server:
         options = ("--graph", "arcade", "--takeover", "2")
-        told_to = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        told_to = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
 
         async def account(service: Service) -> tuple[int, int]:
             today = (await get_json(service.client, "/v1/usage", "days", headers=key))[0]
             return today["spent"]["calls"], today["reserved"]["calls"]
 
         async with started(database, *options, **told_to) as first:
-            case = (await first.client.post("/v1/judge?wait=60", json={"text": POST}, headers=key)).headers
+            case = (
+                await first.client.post("/v1/judge?wait=60", json={"text": POST}, headers=key)
+            ).headers
             at = f"/v1/cases/{case['tribunal-case']}/explanation?for=poster&language=fr"
             assert await account(first) == (4, 0)
             asked = asyncio.create_task(first.client.get(at, headers=key))
@@ -109,7 +141,9 @@ async def test_a_letter_that_a_kill_breaks_off_counts_as_spent_in_full(database:
                 assert (await second.client.get(at, headers=key)).status_code == 429
 
 
-async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(sqlite: str) -> None:
+async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_erased_has_none(
+    sqlite: str,
+) -> None:
     over, court = asyncio.Event(), told(judge=ONE_GROUND)
 
     async def slow(request: Request) -> Reply | Fault:
@@ -141,7 +175,9 @@ async def test_a_decision_that_states_no_reason_is_a_conflict_for_its_author_and
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
         case = got.headers["tribunal-case"]
         async with opened(sqlite) as store, store.transaction() as connection:
-            record = (await connection.execute(select(cases.c.record).where(cases.c.id == case))).scalar_one()
+            record = (
+                await connection.execute(select(cases.c.record).where(cases.c.id == case))
+            ).scalar_one()
             emptied = {**record, "explanation": "", "cues": []}
             await connection.execute(update(cases).where(cases.c.id == case).values(record=emptied))
         shown = await client.get(f"/v1/cases/{case}/explanation", params={"for": "poster"})

@@ -51,7 +51,17 @@ def outside(*command: str) -> list[str]:
     if not (uv := os.environ.get("UV")):
         pytest.skip("uv doesn't run this")
     pins = PROJECT / ".ci" / "clients.txt"
-    return [uv, "run", "--quiet", "--offline", "--no-project", "--isolated", "--with-requirements", str(pins), *command]
+    return [
+        uv,
+        "run",
+        "--quiet",
+        "--offline",
+        "--no-project",
+        "--isolated",
+        "--with-requirements",
+        str(pins),
+        *command,
+    ]
 
 
 def run(folder: Path, *command: str) -> str:
@@ -69,17 +79,39 @@ def document(tmp_path: Path, app_document: dict[str, Any]) -> Path:
 
 
 def test_models_are_generated_of_every_part_without_a_warning(document: Path) -> None:
-    command = ["datamodel-codegen", "--input", "openapi.json", "--input-file-type", "openapi", "--output", "made.py"]
+    command = [
+        "datamodel-codegen",
+        "--input",
+        "openapi.json",
+        "--input-file-type",
+        "openapi",
+        "--output",
+        "made.py",
+    ]
     scopes = ["--openapi-scopes", "schemas", "paths", "parameters", "requestbodies"]
     assert run(document, *command, "--formatters", "builtin", *scopes) == ""
     run(document, "python", "-W", "error", "made.py")
 
 
-async def test_ten_routes_are_called_through_a_generated_client(document: Path, app_document: dict[str, Any]) -> None:
-    command = ["openapi-python-client", "generate", "--path", "openapi.json", "--fail-on-warning", "--meta", "none"]
+async def test_ten_routes_are_called_through_a_generated_client(
+    document: Path, app_document: dict[str, Any]
+) -> None:
+    command = [
+        "openapi-python-client",
+        "generate",
+        "--path",
+        "openapi.json",
+        "--fail-on-warning",
+        "--meta",
+        "none",
+    ]
     run(document, *command, "--output-path", "tribunal_client")
     made = {path.stem for path in document.glob("tribunal_client/api/*/*.py")}
-    assert {each["operationId"] for methods in app_document["paths"].values() for each in methods.values()} <= made
+    assert {
+        each["operationId"]
+        for methods in app_document["paths"].values()
+        for each in methods.values()
+    } <= made
     database = sqlite(document)
     key = await key_of(database, "judge", "review", "audit", "admin")
     (document / "calls.py").write_text(CALLS)

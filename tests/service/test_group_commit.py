@@ -38,7 +38,10 @@ class _Store:
 
     async def stands(self) -> tuple[set[str], set[str]]:
         """The names in the table, and those in the log."""
-        rows, entries = await self.store.fetch_rows(select(secrets)), await self.store.fetch_rows(select(audit))
+        rows, entries = (
+            await self.store.fetch_rows(select(secrets)),
+            await self.store.fetch_rows(select(audit)),
+        )
         assert (await verify(self.store)).fault is None
         return {row["name"] for row in rows}, {row["subject"] for row in entries}
 
@@ -50,7 +53,9 @@ async def opened(database: str) -> AsyncIterator[_Store]:
     await store.close()
 
 
-async def test_writes_of_one_moment_share_a_transaction_and_a_stretch_of_the_log(opened: _Store) -> None:
+async def test_writes_of_one_moment_share_a_transaction_and_a_stretch_of_the_log(
+    opened: _Store,
+) -> None:
     assert await asyncio.gather(*map(opened.add, "abc")) == ["a", "b", "c"]
     assert len(set(opened.shared)) == 1
     assert await opened.stands() == ({"a", "b", "c"}, {"a", "b", "c"})

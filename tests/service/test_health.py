@@ -18,10 +18,18 @@ from tests.service.live import key_of, listening
 from tribunal.service.limits import LimitedConnection
 from tribunal.store.engine import Store
 
-READY: dict[str, Any] = {"ready": False, "trouble": None, "degraded": False, "clock_offset_s": None, "providers": {}}
+READY: dict[str, Any] = {
+    "ready": False,
+    "trouble": None,
+    "degraded": False,
+    "clock_offset_s": None,
+    "providers": {},
+}
 
 
-async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it(database: str) -> None:
+async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it(
+    database: str,
+) -> None:
     await key_of(database, "judge")
     async with serving(database) as client:
         alive, ready = await client.get("/healthz"), await client.get("/readyz")
@@ -56,7 +64,9 @@ async def test_a_database_that_is_gone_makes_it_unready_and_leaves_it_alive(data
     async with serving(database) as client:
         with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
             connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,)
+            )
         got = await client.get("/readyz")
         assert got.status_code == 503
         assert got.json()["trouble"] in ("database", "queue")

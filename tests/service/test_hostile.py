@@ -37,7 +37,10 @@ BODIES = {
     "/v1/second-opinions/opinion-1/opinion": {"category": "NotHate", "note": "hi"},
     "/v1/second-opinions/opinion-1/settle": {"reopen": "hi"},
     "/v1/webhooks": {"url": "hi"},
-    "/v1alpha1/comments:analyze": {"comment": {"text": "hi"}, "requestedAttributes": {"HATE_SPEECH": {}}},
+    "/v1alpha1/comments:analyze": {
+        "comment": {"text": "hi"},
+        "requestedAttributes": {"HATE_SPEECH": {}},
+    },
     "/v1/moderations": {"input": "hi"},
 }
 BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
@@ -76,9 +79,12 @@ async def attacked(folder: Path, **options: object) -> AsyncIterator[str]:
 
 
 @pytest.mark.long
-def test_every_route_with_a_body_stands_here(app_document: dict[str, dict[str, dict[str, object]]]) -> None:
+def test_every_route_with_a_body_stands_here(
+    app_document: dict[str, dict[str, dict[str, object]]],
+) -> None:
     paths = app_document["paths"]
-    taking = {path for path, methods in paths.items() for each in methods.values() if "requestBody" in each}  # type: ignore[operator]
+    operations = [(path, each) for path, methods in paths.items() for each in methods.values()]
+    taking = {path for path, operation in operations if "requestBody" in operation}  # type: ignore[operator]
     assert {some(path) for path in taking} == set(BODIES)
 
 
@@ -87,21 +93,35 @@ async def test_bodies_that_no_route_takes(tmp_path: Path) -> None:
     hostile: dict[str, tuple[str, Callable[[bytes], bytes], set[int]]] = {
         "10 MB": (JSON, lambda body: body.replace(b"hi", b"a" * 10_000_000), {400, 413, 415}),
         "deep": (JSON, lambda body: b"[" * 100_000, {400, 415}),
-        "deep and closed": (JSON, lambda body: b'{"a":' * 100_000 + b"1" + b"}" * 100_000, {400, 415}),
+        "deep and closed": (
+            JSON,
+            lambda body: b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+            {400, 415},
+        ),
         "a number of 10,000 digits": (JSON, lambda body: b"1" * 10_000, {400, 415}),
         "another type": ("application/xml", lambda body: body, {415}),
         "no type": ("", lambda body: body, {415}),
         "a type that is none": ("\xff;;=", lambda body: body, {415}),
-        "another charset": (f"{JSON}; charset=latin-1", lambda body: body.replace(b"hi", b"\xe9"), {400, 415}),
+        "another charset": (
+            f"{JSON}; charset=latin-1",
+            lambda body: body.replace(b"hi", b"\xe9"),
+            {400, 415},
+        ),
         "no object": (JSON, lambda body: b"[1]", {400, 415}),
         "nothing": (JSON, lambda body: b"", {400, 415}),
-        "a form without end": ("multipart/form-data; boundary=a", lambda body: b"--a\r\n" * 10_000, {400, 415}),
+        "a form without end": (
+            "multipart/form-data; boundary=a",
+            lambda body: b"--a\r\n" * 10_000,
+            {400, 415},
+        ),
     }
     async with attacked(tmp_path) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
         for path, body in BODIES.items():
             for name, (kind, made, statuses) in hostile.items():
                 headers = [(b"Content-Type", kind.encode("latin-1"))] if kind else []
-                got = await client.post(path, content=made(json.dumps(body).encode()), headers=headers)
+                got = await client.post(
+                    path, content=made(json.dumps(body).encode()), headers=headers
+                )
                 assert got.status_code in statuses, (path, name, got.text[:300])
                 assert shaped(path, got.status_code, got.content), (path, name, got.text[:300])
                 assert got.headers["content-type"] == JSON
@@ -120,7 +140,14 @@ async def raw(url: str, *pieces: bytes) -> tuple[int, bytes]:
 
 
 def head(path: str, *lines: str, kind: str = JSON, method: str = "POST") -> bytes:
-    lines = (f"{method} {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", *lines, "", "")
+    lines = (
+        f"{method} {path} HTTP/1.1",
+        "Host: localhost",
+        f"Content-Type: {kind}",
+        *lines,
+        "",
+        "",
+    )
     return "\r\n".join(lines).encode()
 
 
@@ -129,12 +156,16 @@ async def test_slow_clients_are_told_so(tmp_path: Path) -> None:
         form, table = "multipart/form-data; boundary=a", "text/csv"
         taken = {"/v1/judge": (JSON, form), "/v1/batches": (form, table)}
         wanted = [(path, kind) for path in BODIES for kind in (JSON, form, table)]
-        slow = [raw(url, head(path, "Content-Length: 99", kind=kind), b"--a") for path, kind in wanted]
+        slow = [
+            raw(url, head(path, "Content-Length: 99", kind=kind), b"--a") for path, kind in wanted
+        ]
         for (path, kind), (status, body) in zip(wanted, await asyncio.gather(*slow), strict=True):
             assert status == (408 if kind in taken.get(path, (JSON,)) else 415), (path, kind, body)
             assert shaped(path, status, body), (path, body)
         for path in ("/v1/judge", "/v1/moderations"):
-            status, body = await raw(url, head(path, "Content-Length: 99")[:-2])  # a head without its end
+            status, body = await raw(
+                url, head(path, "Content-Length: 99")[:-2]
+            )  # a head without its end
             assert (status, json.loads(body)["error"]["kind"]) == (408, "timeout")
         assert await raw(url) == (0, b"")  # nothing is said to who says nothing
 
@@ -265,11 +296,16 @@ async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) ->
             for method, about in methods.items():
                 if "security" in about:
                     got = await client.request(method, path, content=b"no JSON")
-                    assert (got.status_code, int(got.headers["retry-after"]) > 0) == (429, True), (path, got.text)
+                    assert (got.status_code, int(got.headers["retry-after"]) > 0) == (429, True), (
+                        path,
+                        got.text,
+                    )
                     assert shaped(path, 429, got.content)
 
 
-async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_fault_of_ours_has_the_shape_of_the_route(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret words")
 
@@ -277,5 +313,9 @@ async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkey
     async with serving(sqlite(tmp_path)) as client:
         for path, body in BODIES.items():
             got = await client.post(path, json=body)
-            assert (got.status_code, shaped(path, 500, got.content), "secret" in got.text) == (500, True, False)
+            assert (got.status_code, shaped(path, 500, got.content), "secret" in got.text) == (
+                500,
+                True,
+                False,
+            )
             assert got.headers["x-request-id"] in got.text

@@ -27,7 +27,9 @@ class Connection:
         """Send a request; return the status of its answer, whose body is read, too."""
         self.writer.write(request)
         answer = await self.reader.readuntil(b"\r\n\r\n")
-        size = next(each for each in answer.lower().splitlines() if each.startswith(b"content-length:"))
+        size = next(
+            each for each in answer.lower().splitlines() if each.startswith(b"content-length:")
+        )
         await self.reader.readexactly(int(size.split(b":")[1]))
         return int(answer.split()[1])
 
@@ -44,12 +46,20 @@ async def connected(url: str) -> AsyncIterator[Connection]:
 
 def test_the_usual_time_is_longer_than_that_of_common_balancers() -> None:
     options = ServiceOptions()
-    assert options.keep_alive > 600, "Google's load balancers keep a connection for 600 s, AWS's for 60, nginx for 75"
-    assert uvicorn_config(lambda: create_app(options), options).timeout_keep_alive == options.keep_alive
+    assert options.keep_alive > 600, (
+        "Google's load balancers keep a connection for 600 s, AWS's for 60, nginx for 75"
+    )
+    assert (
+        uvicorn_config(lambda: create_app(options), options).timeout_keep_alive
+        == options.keep_alive
+    )
 
 
 async def test_a_connection_outlives_head_seconds_between_two_requests(tmp_path: Path) -> None:
-    async with listening(sqlite(tmp_path), head_seconds=0.3, keep_alive=600) as url, connected(url) as kept:
+    async with (
+        listening(sqlite(tmp_path), head_seconds=0.3, keep_alive=600) as url,
+        connected(url) as kept,
+    ):
         assert await kept.ask() == 200
         late_body = head("/v1/judge", "Content-Length: 2", kind="text/csv")
         assert await kept.ask(late_body) == 415, "answered before its body has come"
@@ -62,12 +72,21 @@ async def test_a_connection_outlives_head_seconds_between_two_requests(tmp_path:
 
 
 async def test_an_idle_connection_ends_after_keep_alive_seconds(tmp_path: Path) -> None:
-    async with listening(sqlite(tmp_path), head_seconds=600, keep_alive=1) as url, connected(url) as idle:
+    async with (
+        listening(sqlite(tmp_path), head_seconds=600, keep_alive=1) as url,
+        connected(url) as idle,
+    ):
         assert await idle.ask() == 200
         assert await idle.reader.read() == b""
 
 
 async def test_a_body_that_goes_on_after_its_answer_isn_t_waited_for(tmp_path: Path) -> None:
-    async with listening(sqlite(tmp_path), head_seconds=0.3, keep_alive=600) as url, connected(url) as refused:
-        assert await refused.ask(head("/v1/judge", "Content-Length: 99", kind="text/csv") + b"{") == 415
+    async with (
+        listening(sqlite(tmp_path), head_seconds=0.3, keep_alive=600) as url,
+        connected(url) as refused,
+    ):
+        assert (
+            await refused.ask(head("/v1/judge", "Content-Length: 99", kind="text/csv") + b"{")
+            == 415
+        )
         assert await refused.reader.read() == b""

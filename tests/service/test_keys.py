@@ -50,11 +50,15 @@ async def changed(database: str, key: str, **values: Any) -> None:
 
 async def key_row(database: str, key: str) -> dict[str, Any]:
     async with opened(database) as store:
-        return dict(await store.fetch_row(select(api_keys).where(api_keys.c.id == id_of(key))) or {})
+        return dict(
+            await store.fetch_row(select(api_keys).where(api_keys.c.id == id_of(key))) or {}
+        )
 
 
 async def status(client: httpx.AsyncClient, key: str) -> int:
-    return (await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})).status_code
+    return (
+        await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})
+    ).status_code
 
 
 async def test_an_expired_key_is_refused_as_an_unknown_one_and_the_operator_is_told(
@@ -83,7 +87,10 @@ async def test_an_expired_key_is_refused_as_an_unknown_one_and_the_operator_is_t
     told = [(getattr(line, "key", None), line.key_refused) for line in lines]
     unknown = [(None, "unknown")] * 2
     assert told == [(id_of(key), "expired"), (id_of(revoked), "revoked"), *unknown]
-    counted = {why: of(seen, "tribunal_keys_refused_total", reason=why) for why in ("expired", "revoked", "unknown")}
+    counted = {
+        why: of(seen, "tribunal_keys_refused_total", reason=why)
+        for why in ("expired", "revoked", "unknown")
+    }
     assert counted == {"expired": 1, "revoked": 1, "unknown": 2}
 
 
@@ -93,11 +100,17 @@ async def test_a_rotated_key_keeps_all_but_its_secret(database: str) -> None:
         desk = await signed_in(client.app, key)  # type: ignore[attr-defined]
         first = await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})
         new = await rotated(database, key)
-        case = await client.get(f"/v1/cases/{first.headers['tribunal-case']}", headers={"X-API-Key": new})
+        case = await client.get(
+            f"/v1/cases/{first.headers['tribunal-case']}", headers={"X-API-Key": new}
+        )
         assert (case.status_code, (await desk.get("/desk/queue")).heading) == (200, "Queue")
-        assert [await status(client, each) for each in (key, new)] == [429, 429], "one budget, for both"
+        assert [await status(client, each) for each in (key, new)] == [429, 429], (
+            "one budget, for both"
+        )
         await changed(database, key, old_expires=time.time() - 1)
-        assert [await status(client, each) for each in (key, new)] == [401, 429], "the old secret has ended"
+        assert [await status(client, each) for each in (key, new)] == [401, 429], (
+            "the old secret has ended"
+        )
         assert (await desk.get("/desk/queue")).heading == "Queue"
         await changed(database, key, expires=time.time() - 1)
         assert (await desk.get("/desk/queue")).heading == "Sign in", "a session ends with its key"
@@ -107,11 +120,19 @@ async def test_a_rotated_key_keeps_all_but_its_secret(database: str) -> None:
     code, _, aside = await run("rotate", id_of(key), "--database", database)
     assert (code, "its old secret works until" in aside, "--overlap 0" in aside) == (2, True, True)
     async with opened(database) as store:
-        kinds = [each["kind"] for each in await audit_log.page(store, subject=id_of(key), limit=100)]
-    assert [each for each in kinds if each.startswith("key.")] == ["key.made", "key.rotated", "key.rotated"]
+        kinds = [
+            each["kind"] for each in await audit_log.page(store, subject=id_of(key), limit=100)
+        ]
+    assert [each for each in kinds if each.startswith("key.")] == [
+        "key.made",
+        "key.rotated",
+        "key.rotated",
+    ]
 
 
-async def test_a_rotation_without_overlap_ends_the_old_secret_and_the_desk_sessions(database: str) -> None:
+async def test_a_rotation_without_overlap_ends_the_old_secret_and_the_desk_sessions(
+    database: str,
+) -> None:
     key = await key_of(database, "judge", "review")
     async with serving(database, graph="baseline") as client:
         desk = await signed_in(client.app, key)  # type: ignore[attr-defined]
@@ -121,17 +142,24 @@ async def test_a_rotation_without_overlap_ends_the_old_secret_and_the_desk_sessi
         assert (await desk.get("/desk/queue")).heading == "Sign in"
 
 
-async def test_a_batch_goes_on_under_the_new_key_and_is_held_while_the_key_has_expired(database: str) -> None:
+async def test_a_batch_goes_on_under_the_new_key_and_is_held_while_the_key_has_expired(
+    database: str,
+) -> None:
     key, gate = await key_of(database, "judge"), Gate()
     async with gated(database, gate, in_flight=1) as client:
-        path = f"/v1/batches/{(await sent(client, posts(3), headers={'X-API-Key': key})).json()['id']}"
+        path = (
+            f"/v1/batches/{(await sent(client, posts(3), headers={'X-API-Key': key})).json()['id']}"
+        )
         await gate.come(1)
         await changed(database, key, expires=time.time() - 1)
         auditor = {"X-API-Key": await key_of(database, "audit")}
         gate.open()
         while (seen := (await client.get(path, headers=auditor)).json())["status"] != "held":
             await asyncio.sleep(0.05)
-        assert (seen["rows"]["done"], "the key that asked for it is expired" in seen["held"]) == (1, True)
+        assert (seen["rows"]["done"], "the key that asked for it is expired" in seen["held"]) == (
+            1,
+            True,
+        )
         new = {"X-API-Key": await rotated(database, key, "--expires", "30d")}
         assert (await client.post(f"{path}/resume", headers=new)).json()["held"] is None
         seen = await ended(client, path, headers=new)

@@ -37,7 +37,14 @@ def annotated(task: dict[str, Any], *chosen: str, note: str = "", **more: Any) -
             "id": number, "completed_by": number, "result": result if note else result[:1], "was_cancelled": False,
             "ground_truth": False, "lead_time": 4.2, **more,
         })  # fmt: skip
-    return {"id": 1, "data": task["data"], "annotations": annotations, "predictions": [], "project": 1, "inner_id": 1}
+    return {
+        "id": 1,
+        "data": task["data"],
+        "annotations": annotations,
+        "predictions": [],
+        "project": 1,
+        "inner_id": 1,
+    }
 
 
 async def test_cases_that_wait_are_tasks(database: str, tmp_path: Path) -> None:
@@ -45,7 +52,9 @@ async def test_cases_that_wait_are_tasks(database: str, tmp_path: Path) -> None:
         waits = await judged(client, text='<View>"post-one"', language="en", image=picture())
         done = await decided(client, "NotHate", text="post-two")
     out = tmp_path / "tasks"
-    await ran("review", "export", "--format", "label-studio", "--out", str(out), "--database", database)
+    await ran(
+        "review", "export", "--format", "label-studio", "--out", str(out), "--database", database
+    )
     [task] = json.loads((out / "tasks.json").read_text("utf-8"))
     data = task["data"]
     assert (data["case"], data["text"], data["language"]) == (waits, '<View>"post-one"', "en")
@@ -57,22 +66,49 @@ async def test_cases_that_wait_are_tasks(database: str, tmp_path: Path) -> None:
     shown = {each.get("value") for each in view if each.tag in ("Text", "Image")}
     assert shown == {"$conversation", "$text", "$image"}
     assert {each[1:] for each in shown} <= data.keys(), "Label Studio refuses a task that lacks one"
-    await run("review", "export", "--format", "label-studio", "--decided", "--out", str(out), "--database", database)
+    await run(
+        "review",
+        "export",
+        "--format",
+        "label-studio",
+        "--decided",
+        "--out",
+        str(out),
+        "--database",
+        database,
+    )
     [task] = json.loads((out / "tasks.json").read_text("utf-8"))
-    assert (task["data"]["case"], task["annotations"][0]["result"][0]["value"]) == (done, {"choices": ["NotHate"]})
+    assert (task["data"]["case"], task["annotations"][0]["result"][0]["value"]) == (
+        done,
+        {"choices": ["NotHate"]},
+    )
 
 
 async def test_labels_are_decisions_at_a_service(database: str, tmp_path: Path) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{server.url}/v1"  # taken away again before the next test (conftest)
+        )
         async with (
             listening(database, settings={"model": "openai:scripted"}) as url,
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
             ids = [await judged(client, text=f"post number {place}") for place in range(5)]
             out, labelled = tmp_path / "tasks", tmp_path / "export.json"
-            await run("review", "export", "--format", "label-studio", "--out", str(out), "--database", database)
-            tasks = {task["data"]["case"]: task for task in json.loads((out / "tasks.json").read_text("utf-8"))}
+            await run(
+                "review",
+                "export",
+                "--format",
+                "label-studio",
+                "--out",
+                str(out),
+                "--database",
+                database,
+            )
+            tasks = {
+                task["data"]["case"]: task
+                for task in json.loads((out / "tasks.json").read_text("utf-8"))
+            }
             exported = [
                 annotated(tasks[ids[0]], "NotHate", note="a quotation"),
                 annotated(tasks[ids[1]], "Religious"),
@@ -85,7 +121,10 @@ async def test_labels_are_decisions_at_a_service(database: str, tmp_path: Path) 
             assert done.exit_code == 1
             assert "2 cases decided, 1 refused, 2 not decided" in done.output
             records = [(await client.get(f"/v1/cases/{case}")).json()["record"] for case in ids]
-    said = [(record["outcome"], record["category"], (record["review"] or {})["action"]) for record in records]
+    said = [
+        (record["outcome"], record["category"], (record["review"] or {})["action"])
+        for record in records
+    ]
     assert said == [
         ("verdict", "NotHate", "edit"), ("verdict", "Religious", "accept"),
         *[("pending", None, None)] * 3,
@@ -98,7 +137,15 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         judged_here = await run(
-            "judge", "post-one", "--graph", "tribunal", "--review", "--model", "openai:scripted", "--json", "--keep"
+            "judge",
+            "post-one",
+            "--graph",
+            "tribunal",
+            "--review",
+            "--model",
+            "openai:scripted",
+            "--json",
+            "--keep",
         )
         assert judged_here.exit_code == 5, judged_here.output
         thread = json.loads(judged_here.stdout)["thread"]
@@ -107,7 +154,9 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
         [task] = json.loads((out / "tasks.json").read_text("utf-8"))
         assert (task["data"]["thread"], task["data"]["text"]) == (thread, "post-one")
         labelled.write_text(json.dumps([annotated(task, "NotHate", note="a quotation")]))
-        await ran("review", "import", str(labelled), "--as-dataset", str(tmp_path / "labels.parquet"))
+        await ran(
+            "review", "import", str(labelled), "--as-dataset", str(tmp_path / "labels.parquet")
+        )
         [sample] = open_dataset("table", tmp_path / "labels.parquet")
         assert (sample.text, sample.gold and sample.gold.positive) == ("post-one", False)
         done = await run("review", "import", str(labelled))

@@ -22,7 +22,9 @@ KEY = "sk-of-the-operator-0123456789"
 
 
 @pytest.mark.long
-async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_key(tmp_path: Path) -> None:
+async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_key(
+    tmp_path: Path,
+) -> None:
     key = await key_of(sqlite(tmp_path), "judge")
     sent = {"X-API-Key": key, "X-Request-ID": "of-mine.1"}
     async with started(f"sqlite:///{tmp_path}/service.sqlite", OPENAI_API_KEY=KEY) as service:
@@ -35,9 +37,19 @@ async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_ke
     lines = service.log()
     case = next(line for line in lines if line["event"] == "case")
     assert case["case"] == got.headers["tribunal-case"]
-    assert (case["graph"], case["end"], case["outcome"], case["calls"]) == ("baseline", "record", "verdict", 1)
+    assert (case["graph"], case["end"], case["outcome"], case["calls"]) == (
+        "baseline",
+        "record",
+        "verdict",
+        1,
+    )
     asked, _, odd = [line for line in lines if line["event"] == "request"]
-    assert (asked["method"], asked["route"], asked["status"], asked["level"]) == ("POST", "/v1/judge", 200, "info")
+    assert (asked["method"], asked["route"], asked["status"], asked["level"]) == (
+        "POST",
+        "/v1/judge",
+        200,
+        "info",
+    )
     assert asked["request_id"] == case["request_id"] == "of-mine.1"
     assert odd["request_id"].isalnum()  # the one that was given may not stand in a log
     told = service.stderr()
@@ -52,7 +64,9 @@ async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_ke
 async def test_an_operator_may_want_the_posts_and_the_level(tmp_path: Path) -> None:
     async with started(sqlite(tmp_path), "--log-posts", "--log-level", "debug") as service:
         await service.client.post("/v1/judge?wait=60", json={"text": POST, "graph": "baseline"})
-        await service.client.post("/v1/judge?wait=60", json={"text": "Not kept", "graph": "baseline", "keep": False})
+        await service.client.post(
+            "/v1/judge?wait=60", json={"text": "Not kept", "graph": "baseline", "keep": False}
+        )
     assert [line.get("post") for line in service.log() if line["event"] == "case"] == [POST, None]
     assert "/healthz" in [line.get("path") for line in service.log()]
     assert "Not kept" not in service.stderr()
@@ -60,8 +74,12 @@ async def test_an_operator_may_want_the_posts_and_the_level(tmp_path: Path) -> N
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("more", [(), ("--workers", "2", "--log-level", "debug"), ("--log-level", "error")])
-async def test_every_line_is_json_from_the_first_to_the_last(tmp_path: Path, more: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "more", [(), ("--workers", "2", "--log-level", "debug"), ("--log-level", "error")]
+)
+async def test_every_line_is_json_from_the_first_to_the_last(
+    tmp_path: Path, more: tuple[str, ...]
+) -> None:
     async with started(sqlite(tmp_path), "--log-posts", *more) as service:
         await service.client.get("/nowhere")
     events = [(line["level"], line["event"]) for line in service.log()]
@@ -111,15 +129,21 @@ async def test_a_fault_of_ours_has_one_shape_and_its_words_stay_out_of_the_log(
     assert "Zanzibarian" not in told
 
 
-def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_libraries_lines_have_the_same_form(
+    log: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     log("debug", posts=False, database="postgresql://me:a-pass-word@host/name")
     logging.getLogger("uvicorn.error").info("job %s of postgresql://me:a-pass-word@host", 1)
-    logging.getLogger("asyncio").error("Task was never retrieved\nfuture: <Task exception=ValueError('Zanzibarian')>")
+    logging.getLogger("asyncio").error(
+        "Task was never retrieved\nfuture: <Task exception=ValueError('Zanzibarian')>"
+    )
     logging.getLogger("openai").debug("Zanzibarian")
     try:
         raise KeyError("inner Zanzibarian")
     except KeyError:
-        logging.getLogger("uvicorn.error").exception("Exception in ASGI application", exc_info=sys.exc_info())
+        logging.getLogger("uvicorn.error").exception(
+            "Exception in ASGI application", exc_info=sys.exc_info()
+        )
     told = capsys.readouterr().err
     job, task, failed = [json.loads(line) for line in told.splitlines()]
     assert (job["event"], job["logger"]) == ("job 1 of postgresql://me:[key]@host", "uvicorn.error")
@@ -128,7 +152,9 @@ def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.Captu
     assert "Zanzibarian" not in told
 
 
-def test_on_a_terminal_it_is_for_people(log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_it_is_for_people(
+    log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tribunal.service.telemetry.metrics.is_watched", lambda aside: True)
     log("info", posts=False, database=None)
     logger("tribunal.service").info("request", path="/\x1b[2J\n{}", status=200)

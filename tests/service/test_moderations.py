@@ -54,7 +54,11 @@ async def test_a_text_and_a_list_of_texts(tmp_path: Path) -> None:
         [result] = one.results
         assert one.id.startswith("modr-")
         assert one.model == "tribunal (rehearsal:court)"
-        assert (result.flagged, result.categories.hate, result.category_scores.hate) == (True, True, 1.0)
+        assert (result.flagged, result.categories.hate, result.category_scores.hate) == (
+            True,
+            True,
+            1.0,
+        )
         others = result.categories.model_dump(by_alias=True).items()
         assert {name for name, held in others if held} == {"hate"}
         assert len(others) == 13
@@ -74,24 +78,40 @@ async def test_models_are_listed_for_clients_that_look_first(tmp_path: Path) -> 
         assert (one.id, one.object, one.owned_by) == ("baseline", "model", "tribunal")
         with pytest.raises(openai.NotFoundError, match="model: omni: there is only baseline"):
             await ours.models.retrieve("omni")
-        for other, error in ((reviewer, openai.PermissionDeniedError), ("none", openai.AuthenticationError)):
+        for other, error in (
+            (reviewer, openai.PermissionDeniedError),
+            ("none", openai.AuthenticationError),
+        ):
             with pytest.raises(error):
                 await ours.with_options(api_key=other).models.list()
 
 
 async def test_a_text_with_an_image_is_one_post(tmp_path: Path) -> None:
     async with (
-        ScriptedServer(court(kind="hate/threatening", judge=ruling("hate/threatening", 0.88))) as server,
+        ScriptedServer(
+            court(kind="hate/threatening", judge=ruling("hate/threatening", 0.88))
+        ) as server,
         deciding(server, sqlite(tmp_path)) as url,
         client(url) as ours,
     ):
-        parts: Any = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": picture()}}]
+        parts: Any = [
+            {"type": "text", "text": "look"},
+            {"type": "image_url", "image_url": {"url": picture()}},
+        ]
         [result] = (await ours.moderations.create(input=parts)).results
-        assert (result.flagged, result.categories.hate, result.categories.hate_threatening) == (True, True, True)
+        assert (result.flagged, result.categories.hate, result.categories.hate_threatening) == (
+            True,
+            True,
+            True,
+        )
         scores = result.category_scores.model_dump(by_alias=True)
-        assert {name: score for name, score in scores.items() if score} == dict.fromkeys(JUDGED, 0.94)
+        assert {name: score for name, score in scores.items() if score} == dict.fromkeys(
+            JUDGED, 0.94
+        )
         applied = result.category_applied_input_types.model_dump(by_alias=True)
-        assert {name: kinds for name, kinds in applied.items() if kinds} == {name: ["text", "image"] for name in JUDGED}
+        assert {name: kinds for name, kinds in applied.items() if kinds} == {
+            name: ["text", "image"] for name in JUDGED
+        }
         [asked] = [request for request in server.requests if part(request) == "judge"]
         assert (len(asked.images), "hate/threatening" in asked.text) == (1, True)
 
@@ -122,7 +142,9 @@ async def test_a_list_is_judged_at_the_same_time_and_answered_in_order(tmp_path:
         deciding(server, sqlite(tmp_path)) as url,
         client(url) as ours,
     ):
-        results = (await ours.moderations.create(input=["post one", "post two", "post three"])).results
+        results = (
+            await ours.moderations.create(input=["post one", "post two", "post three"])
+        ).results
         assert [each.category_scores.hate_threatening for each in results] == [0.125, 0.875, 0.125]
 
 
@@ -142,7 +164,10 @@ async def test_what_is_wrong_is_said_as_openai_says_it(tmp_path: Path) -> None:
             assert said["message"].startswith(("input", "image: ")), said
         with pytest.raises(openai.BadRequestError) as raised:
             await ours.moderations.create(input=wordless)
-        assert (raised.value.param, "input.0" in raised.value.message) == ("input.0.text.text", True)
+        assert (raised.value.param, "input.0" in raised.value.message) == (
+            "input.0.text.text",
+            True,
+        )
         with pytest.raises(openai.BadRequestError, match="colour"):
             await ours.moderations.create(input="hi", extra_body={"colour": "red"})
         assert [case for case in await cases_at(url) if case["record"]] == []
@@ -170,7 +195,10 @@ async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path)
         assert (await create(url, spent, ABUSE)).results[0].flagged
         with pytest.raises(openai.RateLimitError) as raised:
             await create(url, spent, "hi", max_retries=2, http_client=watched)
-        assert (raised.value.code, len(sent)) == ("insufficient_quota", 1)  # to try again at once would be no use
+        assert (raised.value.code, len(sent)) == (
+            "insufficient_quota",
+            1,
+        )  # to try again at once would be no use
 
 
 @pytest.mark.parametrize(
@@ -178,7 +206,9 @@ async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path)
     [(Reply(refusal="I can't help with that."), 422), (Fault(401), 503)],
     ids=["refusal", "failure"],
 )
-async def test_what_is_not_decided_is_an_error(answer: Reply | Fault, status: int, tmp_path: Path) -> None:
+async def test_what_is_not_decided_is_an_error(
+    answer: Reply | Fault, status: int, tmp_path: Path
+) -> None:
     async with (
         ScriptedServer(court(judge=answer)) as server,
         deciding(server, sqlite(tmp_path), hold_seconds=0) as url,

@@ -26,7 +26,9 @@ def test_its_process_serves_clients() -> None:
 
 
 def test_langgraph_json_names_it() -> None:
-    file, _, name = json.loads((PROJECT / "langgraph.json").read_text())["http"]["app"].partition(":")
+    file, _, name = json.loads((PROJECT / "langgraph.json").read_text())["http"]["app"].partition(
+        ":"
+    )
     assert (PROJECT / file).samefile(PROJECT / "service" / "mounted.py")
     assert isinstance(getattr(mounted, name), Starlette)
 
@@ -36,7 +38,9 @@ def test_without_the_extra_there_are_no_routes_and_one_line_says_so(
 ) -> None:
     monkeypatch.setattr(plugins, "find_spec", lambda name: None)
     assert mounted.make_mounted_app().routes == []
-    assert caplog.messages == ["the service's routes are not served: ./run --extra service tribunal --version"]
+    assert caplog.messages == [
+        "the service's routes are not served: ./run --extra service tribunal --version"
+    ]
 
 
 async def test_the_desk_is_there_too(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:

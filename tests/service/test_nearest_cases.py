@@ -16,7 +16,12 @@ async def test_the_nearest_decided_cases_stand_beside_a_case(database: str) -> N
         kim = await signed_in(app)
         await kim.send(at="/next")
         assert kim.page.tree.xpath("//*[@id='nearest']") == [], "nothing is decided yet"
-        decision = {"action": "change", "category": "NotHate", "note": "quotes it to condemn it", "reviewer": "lee"}
+        decision = {
+            "action": "change",
+            "category": "NotHate",
+            "note": "quotes it to condemn it",
+            "reviewer": "lee",
+        }
         await client.delete(f"/v1/cases/{first['id']}/claim?reviewer=kim")
         decided = await client.post(f"/v1/cases/{first['id']}/decision?wait=60", json=decision)
         assert decided.json()["category"] == "NotHate", decided.text
@@ -25,7 +30,12 @@ async def test_the_nearest_decided_cases_stand_beside_a_case(database: str) -> N
         page = await kim.get(f"/desk/cases/{second['id']}")
         [found] = page.tree.xpath("//section[@aria-labelledby='nearest']")
         words = " ".join(found.text_content().split())
-        for said in ("NotHate", "against the model", "quotes it to condemn it", "That is what he shouted."):
+        for said in (
+            "NotHate",
+            "against the model",
+            "quotes it to condemn it",
+            "That is what he shouted.",
+        ):
             assert said in words
         assert found.xpath(".//a/@href") == [f"/desk/cases/{first['id']}"]
 

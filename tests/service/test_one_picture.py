@@ -41,9 +41,14 @@ def one_field_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("one_field_more")
 async def test_a_field_that_is_added_shows_in_all_six(sqlite: str) -> None:
-    terminal = await asyncio.to_thread(CliRunner().invoke, app, ["judge", TEXT], env={"COLUMNS": "200"})
+    terminal = await asyncio.to_thread(
+        CliRunner().invoke, app, ["judge", TEXT], env={"COLUMNS": "200"}
+    )
     record = await tribunal.ajudge(TEXT, graph="arcade")
-    view, letter = view_case(record, post=TEXT), await write_letter(CaseAtHand(record, {"text": TEXT}))
+    view, letter = (
+        view_case(record, post=TEXT),
+        await write_letter(CaseAtHand(record, {"text": TEXT})),
+    )
     sample = {**line("a", 1, 1), **record.dump()}
     async with serving(sqlite, **ALL) as client:
         case = await post(client, TEXT, post_id="p-1")

@@ -42,7 +42,9 @@ async def listed(*options: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def both(database: str, monkeypatch: pytest.MonkeyPatch, **options: object) -> AsyncIterator[httpx.AsyncClient]:
+async def both(
+    database: str, monkeypatch: pytest.MonkeyPatch, **options: object
+) -> AsyncIterator[httpx.AsyncClient]:
     """A service, and a terminal beside it on the same database, before models that are unsure of every post."""
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     async with (
@@ -62,13 +64,20 @@ async def test_a_case_of_the_terminal_is_claimed_and_decided_at_the_desk(
         claimed = await client.post(f"/v1/cases/{case}/claim", json={"reviewer": "kim"})
         assert claimed.status_code == 200, claimed.text
         [entry] = await listed()
-        assert (entry["thread"], entry["status"], entry["holder"]) == (case, "pending", "claimed by kim (operator)")
+        assert (entry["thread"], entry["status"], entry["holder"]) == (
+            case,
+            "pending",
+            "claimed by kim (operator)",
+        )
         late = await ran("review", "decide", case, "--accept", ends=2, reviewer="lee")
         assert "kim (operator) is reviewing this" in late
         said = {"action": "change", "category": "Sexist", "reviewer": "kim", "note": "as I read it"}
         done = (await client.post(f"/v1/cases/{case}/decision?wait=60", json=said)).json()
         assert (done["outcome"], done["category"]) == ("verdict", "Sexist"), done
-        assert json.loads(await ran("review", "show", case, "--json"))["review"]["reviewer"] == "kim (operator)"
+        assert (
+            json.loads(await ran("review", "show", case, "--json"))["review"]["reviewer"]
+            == "kim (operator)"
+        )
         assert await listed() == []
 
 
@@ -83,7 +92,9 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert "is yours for 15 min" in await ran("review", "claim", case, reviewer="kim")
         shown = await get_json(client, f"/v1/cases/{case}")
         assert shown["claim"]["by"] == "kim"
-        late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
+        late = await client.post(
+            f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"}
+        )
         check_refusal(late, 409, "kim is reviewing this")
         await ran("review", "claim", case, "--release", reviewer="kim")
         asks = ("review", "decide", case, "--ask", "is it a quotation?", "--json")
@@ -92,7 +103,9 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
         assert json.loads(await ran(*accepts, reviewer="kim"))["outcome"] == "verdict"
         shown = await get_json(client, f"/v1/cases/{case}")
         assert (shown["status"], shown["record"]["review"]["reviewer"]) == ("done", "kim")
-        late = await client.post(f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"})
+        late = await client.post(
+            f"/v1/cases/{case}/decision", json={"action": "accept", "reviewer": "lee"}
+        )
         check_refusal(late, 409, "was decided already: accept by kim")
     async with opened(database) as store:
         assert (await verify(store)).fault is None
@@ -103,15 +116,22 @@ async def test_a_case_of_the_service_is_claimed_and_decided_at_the_terminal(
     ]  # fmt: skip
 
 
-async def test_of_two_who_decide_at_once_one_does(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_of_two_who_decide_at_once_one_does(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with both(database, monkeypatch) as client:
         case = json.loads(await ran(*JUDGE, ends=5))["thread"]
         said = {"action": "change", "category": "Sexist", "reviewer": "kim"}
         over_http, done = await asyncio.gather(
             client.post(f"/v1/cases/{case}/decision?wait=60", json=said),
-            asyncio.to_thread(CliRunner().invoke, app, ["review", "decide", case, "--accept", "--reviewer", "lee"]),
+            asyncio.to_thread(
+                CliRunner().invoke, app, ["review", "decide", case, "--accept", "--reviewer", "lee"]
+            ),
         )
-        assert sorted([over_http.status_code == 200, done.exit_code == 0]) == [False, True], (over_http.text, done)
+        assert sorted([over_http.status_code == 200, done.exit_code == 0]) == [False, True], (
+            over_http.text,
+            done,
+        )
         record = await get_json(client, f"/v1/cases/{case}", "record")
         assert record["review"]["reviewer"] == ("lee" if done.exit_code == 0 else "kim (operator)")
 
@@ -132,7 +152,9 @@ def as_old_docket(folder: Path) -> None:
             old.execute(statement)
         old.execute("ATTACH ? AS new", (str(folder / "service.sqlite"),))
         for table in ("checkpoints", "writes"):
-            [made] = old.execute("SELECT sql FROM new.sqlite_master WHERE name = ?", (table,)).fetchone()
+            [made] = old.execute(
+                "SELECT sql FROM new.sqlite_master WHERE name = ?", (table,)
+            ).fetchone()
             old.execute(made)
             old.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")
         old.execute(
@@ -162,7 +184,9 @@ async def test_the_docket_of_an_earlier_release_is_taken_over(by_service: bool) 
 
 
 @pytest.mark.long
-async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of_in_a_line(database: str) -> None:
+async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of_in_a_line(
+    database: str,
+) -> None:
     file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
     async with OpenAIServer(court_script(explicit=True, judge=UNSURE)):
         await ran(*JUDGE, ends=5)
@@ -170,7 +194,9 @@ async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of
     async with opened(database):
         command = (sys.executable, "-m", "tribunal", "review", "list", "--json")
         environment = {**os.environ, "TRIBUNAL_DATABASE": database}
-        done = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, text=True)
+        done = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True
+        )
     assert (done.returncode, json.loads(done.stdout)) == (0, []), done.stderr
     [line] = done.stderr.splitlines()
     assert line.startswith(f"{file}: holds cases of an earlier release")
@@ -188,7 +214,9 @@ async def test_second_opinions_are_sought_of_cases_decided_at_the_terminal(
         sought = await get_json(client, "/v1/second-opinions", "second_opinions")
         assert len(sought) == share
         for each in sought:
-            claim = await client.post(f"/v1/second-opinions/{each['id']}/claim", json={"reviewer": "lee"})
+            claim = await client.post(
+                f"/v1/second-opinions/{each['id']}/claim", json={"reviewer": "lee"}
+            )
             check_refusal(claim, 409, "who decided this case")
             shown = await get_json(client, f"/v1/second-opinions/{each['id']}", "shown")
             assert shown["post"]["text"] == "post-words"

@@ -53,7 +53,11 @@ def schemas(part: Any) -> Iterator[Document]:
     """Every schema of an object within a part of the document."""
     for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
         yield from schemas(each)
-    if isinstance(part, dict) and isinstance(part.get("properties"), dict) and "description" not in part["properties"]:
+    if (
+        isinstance(part, dict)
+        and isinstance(part.get("properties"), dict)
+        and "description" not in part["properties"]
+    ):
         yield part
 
 
@@ -62,7 +66,11 @@ def test_every_field_and_parameter_is_described(app_document: Document) -> None:
     for name, operation in operations(app_document):
         assert operation["summary"], name
         assert operation.get("description") or operation["summary"], name
-        bare += [f"{name}: {each['name']}" for each in operation.get("parameters", ()) if not each.get("description")]
+        bare += [
+            f"{name}: {each['name']}"
+            for each in operation.get("parameters", ())
+            if not each.get("description")
+        ]
     for name, schema in app_document["components"]["schemas"].items():
         if "enum" not in schema:
             assert schema.get("description"), name
@@ -78,8 +86,14 @@ def test_every_field_and_parameter_is_described(app_document: Document) -> None:
 def test_every_response_has_a_schema_and_its_headers(app_document: Document) -> None:
     for name, operation in operations(app_document):
         for status, response in operation["responses"].items():
-            assert all(content.get("schema") for content in response.get("content", {}).values()), (name, status)
-            assert {"X-Request-ID"} | HEADERS.get(status, set()) <= response["headers"].keys(), (name, status)
+            assert all(content.get("schema") for content in response.get("content", {}).values()), (
+                name,
+                status,
+            )
+            assert {"X-Request-ID"} | HEADERS.get(status, set()) <= response["headers"].keys(), (
+                name,
+                status,
+            )
     judged = app_document["paths"]["/v1/judge"]["post"]["responses"]
     assert "Tribunal-Case" in judged["200"]["headers"]
     assert "Location" in judged["202"]["headers"]
@@ -111,7 +125,9 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path", "body", "field", "right"), UNKNOWN, ids=[each[3] for each in UNKNOWN])
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field", "right"), UNKNOWN, ids=[each[3] for each in UNKNOWN]
+)
 def test_an_unknown_field_names_the_right_one(
     running: Running, method: str, path: str, body: Document | None, field: str, right: str
 ) -> None:
@@ -123,15 +139,26 @@ def test_an_unknown_field_names_the_right_one(
 
 
 @pytest.mark.long
-def test_a_misspelt_filter_is_refused_on_every_list(app_document: Document, running: Running) -> None:
+def test_a_misspelt_filter_is_refused_on_every_list(
+    app_document: Document, running: Running
+) -> None:
     lists = {
         name.removeprefix("GET ")
         for name, each in operations(app_document)
-        if name.startswith("GET ") and {"limit", "since"} & {given["name"] for given in each.get("parameters", ())}
+        if name.startswith("GET ")
+        and {"limit", "since"} & {given["name"] for given in each.get("parameters", ())}
     }
-    assert {"/v1/cases", "/v1/appeals", "/v1/audit", "/v1/batches", "/v1/webhooks/deliveries"} <= lists
+    assert {
+        "/v1/cases",
+        "/v1/appeals",
+        "/v1/audit",
+        "/v1/batches",
+        "/v1/webhooks/deliveries",
+    } <= lists
     for path in lists:
-        answer = httpx.get(f"{running.url}{path}", params={"outcme": "pending"}, trust_env=False, timeout=60)
+        answer = httpx.get(
+            f"{running.url}{path}", params={"outcme": "pending"}, trust_env=False, timeout=60
+        )
         check_refusal(answer, 400, "outcme: unknown field")
 
 
@@ -193,7 +220,9 @@ def known(running: Running) -> dict[str, str]:
         decided = client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
         kind = {"Content-Type": "application/x-ndjson"}
         batch = client.post("/v1/batches", content=b'{"text": "hi"}\n', headers=kind)
-        hook = client.post("/v1/webhooks", json={"url": "https://127.0.0.1:9/a", "events": ["case.cancelled"]})
+        hook = client.post(
+            "/v1/webhooks", json={"url": "https://127.0.0.1:9/a", "events": ["case.cancelled"]}
+        )
         for each in (decided, batch, hook):
             assert each.is_success, each.text
         case_id = decided.headers["tribunal-case"]
@@ -205,12 +234,18 @@ NAMES = [name for name, _ in operations(with_routes(True).openapi())]
 NAMES.sort(key=lambda name: name == "POST /v1/webhooks")
 
 
-def fuzz(name: str, document: Document, running: Running, known: dict[str, str], examples: int) -> None:
+def fuzz(
+    name: str, document: Document, running: Running, known: dict[str, str], examples: int
+) -> None:
     """Send an operation what its schema allows, and what it doesn't."""
     method, path = name.split(" ")
     operation = schemathesis.openapi.from_dict(document)[path][method]
     about = document["paths"][path][method.lower()]
-    modes = list(schemathesis.GenerationMode) if about.keys() & {"parameters", "requestBody"} else [None]
+    modes = (
+        list(schemathesis.GenerationMode)
+        if about.keys() & {"parameters", "requestBody"}
+        else [None]
+    )
 
     @settings(
         max_examples=examples,

@@ -35,7 +35,9 @@ class FlakyModel:
         failed: how many it didn't.
     """
 
-    def __init__(self, after: int, fault: Callable[[], Fault] = lambda: Fault(503), **instead: Any) -> None:
+    def __init__(
+        self, after: int, fault: Callable[[], Fault] = lambda: Fault(503), **instead: Any
+    ) -> None:
         self.up, self.answered, self.failed = False, 0, 0
         self.after, self._fault, self._script = after, fault, court_script(**instead)
         self.never = "\0"  # a post that it never answers
@@ -60,7 +62,10 @@ async def until(found: Callable[[], Awaitable[bool]]) -> None:
 
 async def taken_in(client: httpx.AsyncClient, count: int, **more: Any) -> list[str]:
     """The addresses of so many posts."""
-    given = [{"text": f"Good morning, number {each}!", "graph": "arcade", **more} for each in range(count)]
+    given = [
+        {"text": f"Good morning, number {each}!", "graph": "arcade", **more}
+        for each in range(count)
+    ]
     got = await asyncio.gather(*(client.post("/v1/judge", json=each) for each in given))
     assert {each.status_code for each in got} == {202}
     return [each.headers["location"] for each in got]
@@ -85,7 +90,9 @@ async def decided(client: httpx.AsyncClient, addresses: list[str]) -> list[dict[
     [
         pytest.param(lambda: Fault(503), 5, id="503"),
         pytest.param(lambda: Fault(503), 40, id="503, many", marks=pytest.mark.long),
-        pytest.param(lambda: Fault(429, headers={"retry-after": "0"}), 40, id="429", marks=pytest.mark.long),
+        pytest.param(
+            lambda: Fault(429, headers={"retry-after": "0"}), 40, id="429", marks=pytest.mark.long
+        ),
         pytest.param(lambda: Fault(401), 40, id="401", marks=pytest.mark.long),
         pytest.param(lambda: Fault(hang=True), 5, id="hangs", marks=pytest.mark.long),
     ],
@@ -107,11 +114,17 @@ async def test_no_post_is_lost_to_an_outage_and_none_of_its_calls_is_paid_twice(
             ready = await client.get("/readyz")
             assert (ready.status_code, ready.json()["degraded"]) == (200, True)
             assert ready.json()["providers"]["openai"]["state"] in ("open", "half-open")
-            assert 'tribunal_provider_open{provider="openai"} 1.0' in (await client.get("/metrics")).text
+            assert (
+                'tribunal_provider_open{provider="openai"} 1.0'
+                in (await client.get("/metrics")).text
+            )
             model.up = True
             records = await decided(client, addresses)
             ready = await client.get("/readyz")
-            assert (ready.json()["degraded"], ready.json()["providers"]["openai"]["state"]) == (False, "closed")
+            assert (ready.json()["degraded"], ready.json()["providers"]["openai"]["state"]) == (
+                False,
+                "closed",
+            )
             metrics = (await client.get("/metrics")).text
             assert 'tribunal_provider_open{provider="openai"} 0.0' in metrics
             assert 'tribunal_cases_held_total{provider="openai"}' in metrics
@@ -121,10 +134,14 @@ async def test_no_post_is_lost_to_an_outage_and_none_of_its_calls_is_paid_twice(
     calls = [call for record in records for call in record["calls"]]
     assert sum(call["error"] is None for call in calls) == model.answered
     assert len({call["id"] for call in calls}) == len(calls)
-    assert model.answered <= paid <= model.answered + model.failed + posts * 3  # calls to a retired key ask nobody
+    assert (
+        model.answered <= paid <= model.answered + model.failed + posts * 3
+    )  # calls to a retired key ask nobody
 
 
-async def test_a_server_that_is_not_there_yet_is_waited_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_not_there_yet_is_waited_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
@@ -163,7 +180,11 @@ async def _is(value: bool) -> bool:
 
 @pytest.mark.parametrize(
     ("options", "asked"),
-    [({"hold_seconds": 0.2}, {"deadline_s": 1000}), ({}, {"deadline_s": 0.2}), ({"hold_seconds": 0}, {})],
+    [
+        ({"hold_seconds": 0.2}, {"deadline_s": 1000}),
+        ({}, {"deadline_s": 0.2}),
+        ({"hold_seconds": 0}, {}),
+    ],
     ids=["the operator's", "the caller's", "never"],
 )
 async def test_at_its_deadline_a_post_is_a_failure_and_webhooks_are_told(
@@ -202,11 +223,16 @@ async def test_a_request_that_waits_is_told_that_its_case_is_held(database: str)
 async def test_a_drop_in_answers_in_time_in_its_own_form(database: str) -> None:
     sure = {"category": "NotHate", "explanation": "classifier-words", "confidence": 0.9}
     model = FlakyModel(after=0, classifier=sure)
-    async with OpenAIServer(model), serving(database, settings=SETTINGS, graph="baseline", longest_wait=0.5) as client:
+    async with (
+        OpenAIServer(model),
+        serving(database, settings=SETTINGS, graph="baseline", longest_wait=0.5) as client,
+    ):
         got = await client.post("/v1/moderations", json={"input": "Good morning!"})
         assert (got.status_code, got.json()["error"]["code"]) == (504, "late")
         model.up = True
-        while (got := await client.post("/v1/moderations", json={"input": "Good morning!"})).status_code == 504:
+        while (
+            got := await client.post("/v1/moderations", json={"input": "Good morning!"})
+        ).status_code == 504:
             pass
         assert got.status_code == 200, got.text
         assert got.json()["results"][0]["flagged"] is False
@@ -214,22 +240,33 @@ async def test_a_drop_in_answers_in_time_in_its_own_form(database: str) -> None:
 
 
 @pytest.mark.parametrize("comes_back", [True, pytest.param(False, marks=pytest.mark.long)])
-async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(database: str, comes_back: bool) -> None:
+async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(
+    database: str, comes_back: bool
+) -> None:
     model = FlakyModel(after=0)
     post = {"text": "Good morning!", "graph": "baseline", "keep": False}
     async with OpenAIServer(model), serving(database, settings=SETTINGS, in_flight=1) as client:
-        asked = asyncio.create_task(client.post(f"/v1/judge?wait={60 if comes_back else 5}", json=post))
+        asked = asyncio.create_task(
+            client.post(f"/v1/judge?wait={60 if comes_back else 5}", json=post)
+        )
         await until(lambda: _is(model.failed >= 2 or asked.done()))
         model.up = comes_back
         got = await asked
-        assert (got.status_code, got.json()["outcome"]) == (200, "verdict" if comes_back else "failure")
+        assert (got.status_code, got.json()["outcome"]) == (
+            200,
+            "verdict" if comes_back else "failure",
+        )
         model.up = True
-        other = await client.post("/v1/judge?wait=60", json={**post, "keep": True})  # its place is free again
+        other = await client.post(
+            "/v1/judge?wait=60", json={**post, "keep": True}
+        )  # its place is free again
         assert other.json()["outcome"] == "verdict"
         assert await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "post") is None
 
 
-async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_other(database: str) -> None:
+async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_other(
+    database: str,
+) -> None:
     model = FlakyModel(after=10**6)
     model.never = "number 2!"
     async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
@@ -254,8 +291,12 @@ async def test_cases_that_are_held_hold_up_no_others(database: str) -> None:
         addresses = await taken_in(client, 8)
         for each in addresses:
             await held(client, each)
-        asked = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={"model": "rehearsal"})
-        case, *_ = await CaseStore(store, "another", 60).take_in(asked, "", here=False, most_waiting=100)
+        asked = NewCase(
+            graph="baseline", post={"text": "Good morning!"}, settings={"model": "rehearsal"}
+        )
+        case, *_ = await CaseStore(store, "another", 60).take_in(
+            asked, "", here=False, most_waiting=100
+        )
         assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] == "verdict"
         model.up = True
         assert {record["outcome"] for record in await decided(client, addresses)} == {"verdict"}
@@ -278,7 +319,9 @@ async def test_a_hold_outlives_a_restart(database: str) -> None:
 
 
 @pytest.mark.long
-async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(database: str) -> None:
+async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(
+    database: str,
+) -> None:
     unsure = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
     model = FlakyModel(after=10**6, explicit=True, judge=unsure)
     async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:
@@ -293,7 +336,9 @@ async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_t
         model.after = 0
         ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
         assert (await client.post(f"{back}/decision", json=ask)).status_code == 202
-        ordered = await client.post(f"{appeal}/decision", json={"action": "retry", "reviewer": "lee"})
+        ordered = await client.post(
+            f"{appeal}/decision", json={"action": "retry", "reviewer": "lee"}
+        )
         trial = f"/v1/cases/{ordered.json()['trial_id']}"
         for each in (back, trial):
             assert (await held(client, each))["held"].startswith("no answer: ")
@@ -325,10 +370,15 @@ async def test_a_post_that_its_key_cannot_pay_now_keeps_no_other_from_being_the_
     monkeypatch.setattr(outages, "PAUSES", (0.5, 1.0))
     monkeypatch.setattr(reservations, "MOMENT", 0.1)
     model, key = FlakyModel(after=0), await key_of(database, "judge", "audit", daily_calls=30)
-    async with OpenAIServer(model), serving(database, settings={**SETTINGS, "max_calls": 5}) as client:
+    async with (
+        OpenAIServer(model),
+        serving(database, settings={**SETTINGS, "max_calls": 5}) as client,
+    ):
         client.headers["X-API-Key"] = key
         addresses = await taken_in(client, 1)
-        await held(client, addresses[0])  # it has paid for a call, and has nothing reserved any more
+        await held(
+            client, addresses[0]
+        )  # it has paid for a call, and has nothing reserved any more
         post = {"text": "Good morning!", "graph": "arcade"}
         while (got := await client.post("/v1/judge", json=post)).status_code == 202:
             addresses.append(got.headers["location"])

@@ -23,7 +23,11 @@ OWN = [
     StatementError(SECRET, "INSERT", {}, TypeError(SECRET)),
     ExceptionGroup(SECRET, [TypeError(SECRET)]),
 ]
-OTHERS = [OperationalError("SELECT", {}, Exception("closed")), OSError(24, "Too many open files"), MemoryError()]
+OTHERS = [
+    OperationalError("SELECT", {}, Exception("closed")),
+    OSError(24, "Too many open files"),
+    MemoryError(),
+]
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
@@ -41,7 +45,11 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
 @pytest.mark.parametrize("way", ["post", "unkept", "batch"])
 @pytest.mark.parametrize("error", OWN, ids=lambda error: type(error).__name__)
 async def test_a_bug_ends_its_case_as_a_failure(
-    sqlite: str, error: Exception, way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    sqlite: str,
+    error: Exception,
+    way: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     if way == "unkept":
         monkeypatch.setattr("tribunal.docket.trials.judge_unreviewed", _raising(error))
@@ -51,7 +59,9 @@ async def test_a_bug_ends_its_case_as_a_failure(
         if way == "batch":
             rows = json.dumps({"id": "t-1", "text": "Good morning!"})
             kind = {"Content-Type": "application/x-ndjson"}
-            batch = (await client.post("/v1/batches", content=rows, headers=kind)).headers["location"]
+            batch = (await client.post("/v1/batches", content=rows, headers=kind)).headers[
+                "location"
+            ]
             await batch_ended(client, batch)
         else:
             await client.post("/v1/judge?wait=60", json={**post, "keep": way == "post"})
@@ -64,12 +74,20 @@ async def test_a_bug_ends_its_case_as_a_failure(
     if way != "unkept":
         assert case["record"]["fault"]["kind"] == "internal"
         explanation = case["record"]["explanation"]
-        assert (name in explanation, "Traceback" in explanation, SECRET in json.dumps(case)) == (True, False, False)
+        assert (name in explanation, "Traceback" in explanation, SECRET in json.dumps(case)) == (
+            True,
+            False,
+            False,
+        )
         assert case["record"]["post_id"] == "t-1"
     if way == "post":
         assert case["record"]["usage"]["calls"] == 1, "it was made, and is paid"
     assert f'tribunal_trial_errors_total{{error="{name}"}} 1.0' in metrics
-    [logged] = [each for each in caplog.records if each.levelno == logging.ERROR and case["id"] in each.getMessage()]
+    [logged] = [
+        each
+        for each in caplog.records
+        if each.levelno == logging.ERROR and case["id"] in each.getMessage()
+    ]
     assert logged.exc_info is not None
     assert logged.exc_info[1] is error
 
@@ -87,7 +105,9 @@ async def test_a_failure_of_the_machine_is_tried_again(
 ) -> None:
     fail_once(monkeypatch, error)
     async with serving(sqlite, graph="baseline", settings={"model": "rehearsal"}) as client:
-        location = (await client.post("/v1/judge", json={"text": "Good morning!"})).headers["location"]
+        location = (await client.post("/v1/judge", json={"text": "Good morning!"})).headers[
+            "location"
+        ]
         await ended(client, location)
         case = await client.app.state.replica.case_store.case(location.rpartition("/")[2])  # type: ignore[attr-defined]
         metrics = (await client.get("/metrics")).text

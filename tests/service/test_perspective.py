@@ -27,13 +27,25 @@ ABUSE = "Immigrants are vermin and should be deported."
 BOTH: dict[str, Any] = {"IDENTITY_ATTACK": {}, "HATE_SPEECH": {}}
 GUILTY = {"category": "Religious", "explanation": "why", "confidence": 0.9}
 WRONG: list[tuple[dict[str, Any], str, str]] = [
-    ({"requestedAttributes": {"TOXICITY": {}, **BOTH}}, "INVALID_REQUEST", "Unknown requested attribute: TOXICITY"),
+    (
+        {"requestedAttributes": {"TOXICITY": {}, **BOTH}},
+        "INVALID_REQUEST",
+        "Unknown requested attribute: TOXICITY",
+    ),
     ({"requestedAttributes": {}}, "NO_REQUESTED_ATTRIBUTES", "IDENTITY_ATTACK, HATE_SPEECH"),
     ({"comment": {"text": " "}}, "COMMENT_EMPTY", "comment.text"),
     ({"comment": {"text": "x" * 200_000}}, "COMMENT_TOO_LONG", "131072"),
     ({"comment": {"text": "hi", "type": "HTML"}}, "INVALID_REQUEST", "PLAIN_TEXT"),
-    ({"requestedAttributes": {"HATE_SPEECH": {"scoreType": "RAW"}}}, "INVALID_REQUEST", "only PROBABILITY"),
-    ({"context": {"entries": [], "articleAndParentComment": {}}}, "INVALID_REQUEST", "give one of them"),
+    (
+        {"requestedAttributes": {"HATE_SPEECH": {"scoreType": "RAW"}}},
+        "INVALID_REQUEST",
+        "only PROBABILITY",
+    ),
+    (
+        {"context": {"entries": [], "articleAndParentComment": {}}},
+        "INVALID_REQUEST",
+        "give one of them",
+    ),
     ({"languages": ["no language"]}, "INVALID_REQUEST", "no language"),
     ({"colour": "red"}, "INVALID_REQUEST", "colour"),
     ({"comment": 1}, "INVALID_REQUEST", "comment"),
@@ -61,28 +73,40 @@ async def analyze(url: str, text: str = ABUSE, key: str | None = None, **more: A
     return await asyncio.to_thread(asked)
 
 
-async def refused(url: str, text: str = ABUSE, key: str | None = None, **more: Any) -> dict[str, Any]:
+async def refused(
+    url: str, text: str = ABUSE, key: str | None = None, **more: Any
+) -> dict[str, Any]:
     """The error that the client raises, as Google writes one."""
     with pytest.raises(HttpError) as raised:
         await analyze(url, text, key, **more)
     error: dict[str, Any] = json.loads(raised.value.content)["error"]
     assert error["code"] == raised.value.resp.status
-    assert raised.value.reason == error["message"]  # the client finds it where Google's own errors have it
+    assert (
+        raised.value.reason == error["message"]
+    )  # the client finds it where Google's own errors have it
     return error
 
 
 async def test_a_comment_is_scored_by_googles_client(tmp_path: Path) -> None:
     async with listening(sqlite(tmp_path)) as url:
-        got = await analyze(url, clientToken="t-1", sessionId="s", communityId="c", languages=["en"])
+        got = await analyze(
+            url, clientToken="t-1", sessionId="s", communityId="c", languages=["en"]
+        )
         score = {"value": 1.0, "type": "PROBABILITY"}
-        scores = {"summaryScore": score, "spanScores": [{"begin": 0, "end": len(ABUSE), "score": score}]}
+        scores = {
+            "summaryScore": score,
+            "spanScores": [{"begin": 0, "end": len(ABUSE), "score": score}],
+        }
         assert got == {
             "attributeScores": {"IDENTITY_ATTACK": scores, "HATE_SPEECH": scores},
             "languages": ["en"],
             "clientToken": "t-1",
         }
         [case] = await cases_at(url)
-        assert (case["post"], case["record"]["rehearsed"]) == ({"text": ABUSE, "language": "en"}, True)
+        assert (case["post"], case["record"]["rehearsed"]) == (
+            {"text": ABUSE, "language": "en"},
+            True,
+        )
 
 
 @pytest.mark.parametrize("by", ["the request", "the operator"])
@@ -96,7 +120,9 @@ async def test_of_a_mixed_request_is_answered_what_can_be(by: str, tmp_path: Pat
             body = {"comment": {"text": ABUSE}, "requestedAttributes": wanted, **asks}
             raw = await client.post("/v1alpha1/comments:analyze", json=body)
             assert raw.headers["Tribunal-Dropped-Attributes"] == "TOXICITY, INSULT"
-            raw = await client.post("/v1alpha1/comments:analyze", json={**body, "requestedAttributes": BOTH})
+            raw = await client.post(
+                "/v1alpha1/comments:analyze", json={**body, "requestedAttributes": BOTH}
+            )
             assert "Tribunal-Dropped-Attributes" not in raw.headers
         error = await refused(url, requestedAttributes={"TOXICITY": {}}, **asks)
         assert (error["status"], "Unknown requested attribute: TOXICITY" in error["message"]) == (
@@ -106,15 +132,26 @@ async def test_of_a_mixed_request_is_answered_what_can_be(by: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("category", "confidence", "score"),
-    [("Religious", 0.91, 0.955), ("NotHate", 0.8, 0.1), ("Religious", 0.3, 0.65), ("NotHate", 0.3, 0.35)],
+    [
+        ("Religious", 0.91, 0.955),
+        ("NotHate", 0.8, 0.1),
+        ("Religious", 0.3, 0.65),
+        ("NotHate", 0.3, 0.35),
+    ],
     ids=["hate", "no hate", "hate, unsure", "no hate, unsure"],
 )
 async def test_the_score_is_the_probability_of_hate(
     category: str, confidence: float, score: float, tmp_path: Path
 ) -> None:
     judge = {"category": category, "explanation": "why", "confidence": confidence}
-    async with ScriptedServer(court_script(judge=judge)) as server, deciding(server, sqlite(tmp_path)) as url:
-        wanted = {"IDENTITY_ATTACK": {"scoreThreshold": score}, "HATE_SPEECH": {"scoreThreshold": score + 0.01}}
+    async with (
+        ScriptedServer(court_script(judge=judge)) as server,
+        deciding(server, sqlite(tmp_path)) as url,
+    ):
+        wanted = {
+            "IDENTITY_ATTACK": {"scoreThreshold": score},
+            "HATE_SPEECH": {"scoreThreshold": score + 0.01},
+        }
         before = {"entries": [{"text": "What do you think of them?"}]}
         got = await analyze(url, requestedAttributes=wanted, context=before)
         assert got["attributeScores"].keys() == {"IDENTITY_ATTACK"}
@@ -133,12 +170,17 @@ async def test_the_map_of_a_fitted_threshold_calibrates_the_score(tmp_path: Path
         "policy": policy.sha, "fitted_from": "run", "at": "2026-01-01T00:00:00+00:00",
         "calibration": [[0.8, 0.6], [1.0, 0.8]],
     }  # fmt: skip
-    for models, score, kind in ((fitted["models"], 0.7, "calibrated"), ({"model": "openai:other"}, 0.95, "confidence")):
+    for models, score, kind in (
+        (fitted["models"], 0.7, "calibrated"),
+        ({"model": "openai:other"}, 0.95, "confidence"),
+    ):
         file = tmp_path / f"{kind}.json"
         file.write_text(Threshold.model_validate({**fitted, "models": models}).model_dump_json())
         async with (
             ScriptedServer(court_script(judge=GUILTY)) as server,
-            deciding(server, sqlite(tmp_path / kind), settings={"threshold_file": str(file)}) as url,
+            deciding(
+                server, sqlite(tmp_path / kind), settings={"threshold_file": str(file)}
+            ) as url,
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
             body = {"comment": {"text": ABUSE}, "requestedAttributes": {"HATE_SPEECH": {}}}
@@ -157,14 +199,20 @@ async def test_a_dismissal_is_scored_by_the_verdict_or_by_the_fitted_file(tmp_pa
         "at": "2026-01-01T00:00:00+00:00", "hate_without_confidence": {"harmless": 0.04},
     }  # fmt: skip
     file.write_text(json.dumps(fitted))
-    for settings, score, kind in (({}, 0.0, "verdict"), ({"threshold_file": str(file)}, 0.04, "calibrated")):
+    for settings, score, kind in (
+        ({}, 0.0, "verdict"),
+        ({"threshold_file": str(file)}, 0.04, "calibrated"),
+    ):
         (tmp_path / kind).mkdir()
         async with (
             ScriptedServer(court_script(implicit=False)) as server,
             deciding(server, sqlite(tmp_path / kind), settings=settings) as url,
             httpx.AsyncClient(base_url=url, timeout=60) as client,
         ):
-            body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
+            body = {
+                "comment": {"text": "Good morning!"},
+                "requestedAttributes": {"HATE_SPEECH": {}},
+            }
             got = await client.post("/v1alpha1/comments:analyze", json=body)
             assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == score
             said = [got.headers[f"tribunal-{name}"] for name in ("score", "rehearsed")]
@@ -175,13 +223,21 @@ async def test_a_dismissal_is_scored_by_the_verdict_or_by_the_fitted_file(tmp_pa
 
 async def test_spans_are_what_cues_quote_in_utf_16(tmp_path: Path) -> None:
     text = "🙂 그 사람들은\n벌레 같아. 다들 그렇게 말해, 정말로."
-    cues = {"cues": [cue("“벌레  같아”", "Direct"), cue("a claim of its own", justification="it says 「정말로」")]}
+    cues = {
+        "cues": [
+            cue("“벌레  같아”", "Direct"),
+            cue("a claim of its own", justification="it says 「정말로」"),
+        ]
+    }
     script = court_script(explicit=True, judge=GUILTY, gatekeeper=cues, indictment=cues)
     async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path)) as url:
         got = await analyze(url, text, spanAnnotations=True)
     found = got["attributeScores"]["HATE_SPEECH"]["spanScores"]
     raw = text.encode("utf-16-le")
-    assert [raw[2 * each["begin"] : 2 * each["end"]].decode("utf-16-le") for each in found] == ["벌레 같아", "정말로"]
+    assert [raw[2 * each["begin"] : 2 * each["end"]].decode("utf-16-le") for each in found] == [
+        "벌레 같아",
+        "정말로",
+    ]
     assert found[0]["begin"] == 10  # the smiley counts as two
 
 
@@ -190,7 +246,10 @@ async def test_what_is_wrong_is_said_as_google_says_it(tmp_path: Path) -> None:
         for asked, kind, words in WRONG:
             error = await refused(url, **asked)
             assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT"), asked
-            detail = {"@type": "type.googleapis.com/google.commentanalyzer.v1alpha1.Error", "errorType": kind}
+            detail = {
+                "@type": "type.googleapis.com/google.commentanalyzer.v1alpha1.Error",
+                "errorType": kind,
+            }
             assert error["details"] == [detail], asked
             assert words in error["message"]
         assert [case for case in await cases_at(url) if case["record"]] == []
@@ -198,10 +257,15 @@ async def test_what_is_wrong_is_said_as_google_says_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "status"),
-    [(Reply(refusal="I can't help with that."), "FAILED_PRECONDITION"), (Fault(401), "UNAVAILABLE")],
+    [
+        (Reply(refusal="I can't help with that."), "FAILED_PRECONDITION"),
+        (Fault(401), "UNAVAILABLE"),
+    ],
     ids=["refusal", "failure"],
 )
-async def test_what_is_not_decided_has_no_score(answer: Reply | Fault, status: str, tmp_path: Path) -> None:
+async def test_what_is_not_decided_has_no_score(
+    answer: Reply | Fault, status: str, tmp_path: Path
+) -> None:
     async with (
         ScriptedServer(court_script(judge=answer)) as server,
         deciding(server, sqlite(tmp_path), hold_seconds=0) as url,
@@ -225,18 +289,26 @@ async def test_what_takes_too_long_is_found_by_the_same_request(tmp_path: Path) 
         await go_on.wait()
         return script(request)
 
-    async with ScriptedServer(slow) as server, deciding(server, sqlite(tmp_path), longest_wait=0.2) as url:
+    async with (
+        ScriptedServer(slow) as server,
+        deciding(server, sqlite(tmp_path), longest_wait=0.2) as url,
+    ):
         assert (await refused(url))["status"] == "DEADLINE_EXCEEDED"
         go_on.set()
         while (await cases_at(url))[0]["status"] != "done":
             await asyncio.sleep(0.05)
-        assert (await analyze(url))["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.95
+        assert (await analyze(url))["attributeScores"]["HATE_SPEECH"]["summaryScore"][
+            "value"
+        ] == 0.95
         assert len(await cases_at(url)) == 1
         assert [part(request) for request in server.requests].count("judge") == 1
 
 
 async def test_what_there_is_none_of_is_said_in_googles_form(tmp_path: Path) -> None:
-    async with listening(sqlite(tmp_path)) as url, httpx.AsyncClient(base_url=url, timeout=60) as client:
+    async with (
+        listening(sqlite(tmp_path)) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
         for method, path, status in (
             ("POST", "/v1alpha1/comments:suggestscore", 501), ("GET", "/v1alpha1/comments:analyze", 405),
             ("GET", "/$discovery/rest?version=v2", 404),

@@ -31,19 +31,30 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param(Fault(hang=True), 4, id="hangs", marks=pytest.mark.long),
     ],
 )
-async def test_posts_that_are_never_answered_stop_no_other(database: str, in_flight: int, fault: Fault) -> None:
+async def test_posts_that_are_never_answered_stop_no_other(
+    database: str, in_flight: int, fault: Fault
+) -> None:
     model = FlakyModel(after=0, fault=lambda: fault)
     model.up, model.never = True, "Mallory"
     settings = {**SETTINGS, "timeout": 5}
-    async with OpenAIServer(model), serving(database, settings=settings, in_flight=in_flight) as client:
+    async with (
+        OpenAIServer(model),
+        serving(database, settings=settings, in_flight=in_flight) as client,
+    ):
         lost = [
-            (await client.post("/v1/judge", json={"text": f"Good day, Mallory {each}", "graph": "baseline"})).headers
+            (
+                await client.post(
+                    "/v1/judge", json={"text": f"Good day, Mallory {each}", "graph": "baseline"}
+                )
+            ).headers
             for each in range(3)
         ]
         healthy = await decided(client, await taken_in(client, 9, graph="baseline"))
         addresses = [each["location"] for each in lost]
         while any([(await get_json(client, each))["status"] != "done" for each in addresses]):
-            healthy += await decided(client, await taken_in(client, 1, graph="baseline"))  # posts keep coming
+            healthy += await decided(
+                client, await taken_in(client, 1, graph="baseline")
+            )  # posts keep coming
         failures = await decided(client, addresses)
     assert {each["outcome"] for each in healthy} == {"verdict"}
     assert {each["fault"]["kind"] for each in failures} == {"timeout" if fault.hang else "server"}
@@ -53,10 +64,15 @@ async def test_posts_that_are_never_answered_stop_no_other(database: str, in_fli
 async def test_rows_of_a_batch_that_are_never_answered_stop_no_other(database: str) -> None:
     model = FlakyModel(after=0)
     model.up, model.never = True, "Mallory"
-    rows = [f'{{"id": "{each}", "text": "Good day, {"Mallory" if each < 3 else "Kim"} {each}"}}' for each in range(9)]
+    rows = [
+        f'{{"id": "{each}", "text": "Good day, {"Mallory" if each < 3 else "Kim"} {each}"}}'
+        for each in range(9)
+    ]
     kind = {"Content-Type": "application/x-ndjson"}
     async with OpenAIServer(model), serving(database, settings=SETTINGS, in_flight=2) as client:
-        sent = await client.post("/v1/batches?graph=baseline", content="\n".join(rows), headers=kind)
+        sent = await client.post(
+            "/v1/batches?graph=baseline", content="\n".join(rows), headers=kind
+        )
         while (batch := await get_json(client, sent.headers["location"]))["finished"] is None:
             await asyncio.sleep(0.05)
     assert batch["outcomes"] == {"failure": 3, "verdict": 6}

@@ -19,7 +19,11 @@ from tribunal.commands import app
 from tribunal.eval.measures.fit_reviewed import fit_reviewed
 from tribunal.eval.measures.risk_control import AgreementPromise
 
-NOW_HARMLESS = {"category": "NotHate", "explanation": "<b>judge-words</b> under the new one", "confidence": 0.9}
+NOW_HARMLESS = {
+    "category": "NotHate",
+    "explanation": "<b>judge-words</b> under the new one",
+    "confidence": 0.9,
+}
 
 
 async def exported(database: str, out: Path, *categories: str | None) -> list[str]:
@@ -35,7 +39,9 @@ async def exported(database: str, out: Path, *categories: str | None) -> list[st
 
 async def new_policy(folder: Path) -> Path:
     path, printed = folder / "new.toml", await run("policy")
-    path.write_text(printed.stdout.replace("abuses, insults, demeans", "our-new-words, demeans"), "utf-8")
+    path.write_text(
+        printed.stdout.replace("abuses, insults, demeans", "our-new-words, demeans"), "utf-8"
+    )
     assert "our-new-words" in path.read_text("utf-8")
     return path
 
@@ -59,13 +65,22 @@ async def test_a_policy_says_which_verdicts_would_change(database: str, tmp_path
         assert all("our-new-words" in request.text for request in server.requests)
         paid = len(server.requests)
         again = await run(*asked, "--json")
-        assert (again.exit_code, len(server.requests)) == (0, paid), "what is decided isn't asked, or asked for, again"
+        assert (again.exit_code, len(server.requests)) == (0, paid), (
+            "what is decided isn't asked, or asked for, again"
+        )
     found: dict[str, Any] = json.loads(again.stdout)
-    shown = {each["post_id"]: (each["from"], each["to"], each["people"]) for each in found["changes"]}
+    shown = {
+        each["post_id"]: (each["from"], each["to"], each["people"]) for each in found["changes"]
+    }
     agreed = ("Religious", "NotHate", "Religious")
     assert shown == {"p0": ("Religious", "NotHate", "NotHate"), "p1": agreed, "p2": agreed}
     [then] = found["then"]
-    assert (then["policy"], then["graph"], then["models"], then["posts"]) == ("h-vli", "tribunal", "openai:scripted", 3)
+    assert (then["policy"], then["graph"], then["models"], then["posts"]) == (
+        "h-vli",
+        "tribunal",
+        "openai:scripted",
+        3,
+    )
     assert found["changed"]["share"] == 1
     assert (found["agreed_then"]["count"], found["agrees_now"]["count"]) == (2, 1)
     page = (folder / "changes.html").read_text("utf-8")
@@ -74,11 +89,22 @@ async def test_a_policy_says_which_verdicts_would_change(database: str, tmp_path
     assert "post number" not in page, "no words of a post without --keep-text"
 
 
-async def test_where_every_post_fails_nothing_is_said_of_what_would_change(sqlite: str, tmp_path: Path) -> None:
+async def test_where_every_post_fails_nothing_is_said_of_what_would_change(
+    sqlite: str, tmp_path: Path
+) -> None:
     month = tmp_path / "month.parquet"
     await exported(sqlite, month, "NotHate", None)
     policy = await new_policy(tmp_path)
-    asked = ("policy", "try", str(policy), "--on", str(month), "--model", "openai:scripted", "--yes")
+    asked = (
+        "policy",
+        "try",
+        str(policy),
+        "--on",
+        str(month),
+        "--model",
+        "openai:scripted",
+        "--yes",
+    )
     async with OpenAIServer(lambda request: Reply("no JSON at all")):
         done = await run(*asked)
     assert done.exit_code == 4, done.output
@@ -113,10 +139,18 @@ async def test_a_threshold_is_fitted_on_what_people_decided(tmp_path: Path) -> N
     done = await ran("fit", str(reviewed(tmp_path / "month.jsonl", 1000)), "--out", str(out))
     held = json.loads(out.read_text())
     assert 0.45 <= held["threshold"] <= 0.6
-    assert (held["graph"], held["policy"], held["models"]) == ("tribunal", "0123456789abcdef", {"model": "openai:m"})
+    assert (held["graph"], held["policy"], held["models"]) == (
+        "tribunal",
+        "0123456789abcdef",
+        {"model": "openai:m"},
+    )
     assert (held["n_fit"], held["clusters"]["by"], held["attempt"]) == (1000, "near-duplicates", 1)
     assert (tmp_path / "month.jsonl.fits.jsonl").exists()
-    for options, attempt in ((["--cluster", "post"], 2), (["--agreement", "0.9"], 3), (["--cluster", "post"], 2)):
+    for options, attempt in (
+        (["--cluster", "post"], 2),
+        (["--agreement", "0.9"], 3),
+        (["--cluster", "post"], 2),
+    ):
         done = await run("fit", str(tmp_path / "month.jsonl"), "--out", str(out), *options)
         assert (done.exit_code, json.loads(out.read_text())["attempt"]) == (0, attempt), done.output
 
@@ -124,10 +158,17 @@ async def test_a_threshold_is_fitted_on_what_people_decided(tmp_path: Path) -> N
 async def test_a_threshold_is_of_one_policy_and_of_real_models(tmp_path: Path) -> None:
     two = reviewed(tmp_path / "two.jsonl", 400)
     with two.open("a") as file:
-        file.write(reviewed(tmp_path / "other.jsonl", 401, policy_sha="ffff").read_text().splitlines()[-1] + "\n")
+        file.write(
+            reviewed(tmp_path / "other.jsonl", 401, policy_sha="ffff").read_text().splitlines()[-1]
+            + "\n"
+        )
     check_exit(await run("fit", str(two)), 2, "choose with --policy-sha")
     await ran("fit", str(two), "--policy-sha", "0123456789abcdef", "--agreement", "0.8")
-    check_exit(await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True))), 2, "rehearsal model")
+    check_exit(
+        await run("fit", str(reviewed(tmp_path / "rules.jsonl", 100, rehearsed=True))),
+        2,
+        "rehearsal model",
+    )
 
 
 async def test_fits_on_cases_of_another_time_are_no_further_tries(
@@ -137,11 +178,25 @@ async def test_fits_on_cases_of_another_time_are_no_further_tries(
     ledger = tmp_path / "fits.jsonl"
 
     def attempt(first: int, **only: Any) -> int:
-        rows = [json.loads(line) for line in reviewed(tmp_path / "all.jsonl", 2000).read_text().splitlines()]
-        part = [{**row, "id": f"case-{first + at:05}", **only} for at, row in enumerate(rows[first : first + 1000])]
-        return fit_reviewed(part, AgreementPromise(), fitted_from="reviewed cases", ledger=ledger).attempt
+        rows = [
+            json.loads(line)
+            for line in reviewed(tmp_path / "all.jsonl", 2000).read_text().splitlines()
+        ]
+        part = [
+            {**row, "id": f"case-{first + at:05}", **only}
+            for at, row in enumerate(rows[first : first + 1000])
+        ]
+        return fit_reviewed(
+            part, AgreementPromise(), fitted_from="reviewed cases", ledger=ledger
+        ).attempt
 
-    assert [attempt(0), attempt(1000), attempt(500), attempt(0), attempt(0, graph="arcade")] == [1, 1, 3, 1, 1]
+    assert [attempt(0), attempt(1000), attempt(500), attempt(0), attempt(0, graph="arcade")] == [
+        1,
+        1,
+        3,
+        1,
+        1,
+    ]
 
 
 async def test_a_threshold_from_the_database(database: str, tmp_path: Path) -> None:

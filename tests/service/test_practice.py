@@ -14,7 +14,11 @@ from tests.service.conftest import serving
 from tests.service.decided_here import contested, courtroom, decided, judged, ran
 from tribunal.docket.decision_effects import count_earlier_decisions
 from tribunal.eval.compare.moderation_log import stored_decisions
-from tribunal.review.case_tables import cases_decided_by_people, decided_cases_in_database, export_decided
+from tribunal.review.case_tables import (
+    cases_decided_by_people,
+    decided_cases_in_database,
+    export_decided,
+)
 from tribunal.service.replica.figures import TimeSpan, count_figures
 from tribunal.service.replica.near_copies import NearestCases
 from tribunal.service.replica.transparency import count_transparency
@@ -47,7 +51,10 @@ async def count_board(at: Reader) -> int:
 
 async def count_report(at: Reader) -> int:
     report = await count_transparency(at.store, SPAN)
-    groups = [sum(each.posts or 0 for each in by) for by in (report.by_category, report.by_language, report.by_clause)]
+    groups = [
+        sum(each.posts or 0 for each in by)
+        for by in (report.by_category, report.by_language, report.by_clause)
+    ]
     [number] = {report.posts, report.hateful, *groups}
     return number
 
@@ -55,7 +62,15 @@ async def count_report(at: Reader) -> int:
 async def count_statements(at: Reader) -> int:
     mapping = at.folder / "mapping.toml"
     mapping.write_text((await ran("dsa", "statements", "--example-mapping")).stdout)
-    command = ("dsa", "statements", "--out", str(at.folder / "out"), "--mapping", str(mapping), "--json")
+    command = (
+        "dsa",
+        "statements",
+        "--out",
+        str(at.folder / "out"),
+        "--mapping",
+        str(mapping),
+        "--json",
+    )
     return int(json.loads((await ran(*command, "--database", at.database)).stdout)["statements"])
 
 
@@ -113,23 +128,36 @@ async def test_what_is_tried_or_rehearsed_is_marked(database: str) -> None:
         store: Store = client.app.state.replica.store  # type: ignore[attr-defined]
         for text in ("Good morning!", "Good evening!"):
             assert (await client.post("/try", json={"text": text})).status_code == 200
-        assert (await client.post("/v1/judge?wait=60", json={"text": "Good night!"})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", json={"text": "Good night!"})
+        ).status_code == 200
         await ran("judge", "Good day!", "--model", "rehearsal", "--keep", "--database", database)
         rows = await store.fetch_rows(select(cases.c.via, cases.c.practice))
-        marks = [("command", "rehearsed"), ("service", "rehearsed"), ("service", "tried"), ("service", "tried")]
+        marks = [
+            ("command", "rehearsed"),
+            ("service", "rehearsed"),
+            ("service", "tried"),
+            ("service", "tried"),
+        ]
         assert sorted((row["via"], row["practice"]) for row in rows) == marks
 
 
 async def test_a_real_model_s_case_counts_and_its_trial_on_the_page_does_not(database: str) -> None:
     async with courtroom(database, second_opinions_of_court=1.0) as (client, _):
         store: Store = client.app.state.replica.store  # type: ignore[attr-defined]
-        assert (await client.post("/try", json={"text": "post-words", "graph": "tribunal"})).status_code == 200
+        assert (
+            await client.post("/try", json={"text": "post-words", "graph": "tribunal"})
+        ).status_code == 200
         await contested(client, None, text="post-words")
         await judged(client)
-        rows: list[dict[str, Any]] = await store.fetch_rows(select(cases.c.practice, cases.c.outcome))
+        rows: list[dict[str, Any]] = await store.fetch_rows(
+            select(cases.c.practice, cases.c.outcome)
+        )
         assert sorted((str(row["practice"]), row["outcome"]) for row in rows) == [
             ("None", "pending"), ("None", "verdict"), ("tried", "verdict")
         ]  # fmt: skip
         figures = await count_figures(store, SPAN)
         assert figures.outcomes == {"verdict": 1, "pending": 1}
-        assert figures.waiting.second_opinions.waiting == 1, "nobody is asked about a post that was tried"
+        assert figures.waiting.second_opinions.waiting == 1, (
+            "nobody is asked about a post that was tried"
+        )

@@ -17,12 +17,16 @@ PLANTS, PEOPLE = "The weeds of our garden are back again.", "Those people are we
 
 
 async def built(database: str, *more: str) -> Any:
-    done = await ran("precedents", "build", "ours", "--from", "database", "--database", database, "--json", *more)
+    done = await ran(
+        "precedents", "build", "ours", "--from", "database", "--database", database, "--json", *more
+    )
     return json.loads(done.stdout)
 
 
 async def searched(name: str) -> Any:
-    return json.loads((await run("precedents", "show", name, "--search", "weeds in our garden", "--json")).stdout)
+    return json.loads(
+        (await run("precedents", "show", name, "--search", "weeds in our garden", "--json")).stdout
+    )
 
 
 @pytest.mark.long
@@ -32,24 +36,41 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
     async with courtroom(database) as (client, server):
         changed = await decided(client, "NotHate", text=PLANTS, post_id="plants")
         accepted = await decided(client, None, text=PEOPLE, post_id="people")
-        appeal = await client.post(f"/v1/cases/{accepted}/appeal", json={"appellant": "user-7", "reason": "A song."})
-        overruled = {"action": "change", "category": "Racist", "note": "lee-note", "reviewer": "lee"}
+        appeal = await client.post(
+            f"/v1/cases/{accepted}/appeal", json={"appellant": "user-7", "reason": "A song."}
+        )
+        overruled = {
+            "action": "change",
+            "category": "Racist",
+            "note": "lee-note",
+            "reviewer": "lee",
+        }
         done = await client.post(f"{appeal.headers['location']}/decision", json=overruled)
         assert done.status_code == 200, done.text
         first = await built(database)
-        assert (first["rows"], first["decided"]) == (2, {"accepted": 0, "changed": 1, "appealed": 1})
+        assert (first["rows"], first["decided"]) == (
+            2,
+            {"accepted": 0, "changed": 1, "appealed": 1},
+        )
         found = await searched("ours")
         assert {(each["case"], each["post_id"], each["category"], each["note"]) for each in found} == {
             (changed, "plants", "NotHate", "kim-note"), (accepted, "people", "Racist", "lee-note"),
         }  # fmt: skip
-        assert not any(name in held_by(precedents_folder() / "ours") for name in (b"kim (", b"lee (", b"user-7"))
+        assert not any(
+            name in held_by(precedents_folder() / "ours")
+            for name in (b"kim (", b"lee (", b"user-7")
+        )
         # What people decided is the operator's, who says whether a client may have it shown.
-        refused = await client.post("/v1/judge", json={"text": PLANTS, "graph": "tribunal", "settings": COURT})
+        refused = await client.post(
+            "/v1/judge", json={"text": PLANTS, "graph": "tribunal", "settings": COURT}
+        )
         check_refusal(refused, 400, "TRIBUNAL_ALLOW=precedents")
         monkeypatch.setenv("TRIBUNAL_ALLOW", "precedents=ours")
         # The next post is shown both, and its record holds the words of neither.
         server.requests.clear()
-        third = await decided(client, None, text="They are the weeds in our garden.", settings=COURT, post_id="third")
+        third = await decided(
+            client, None, text="They are the weeds in our garden.", settings=COURT, post_id="third"
+        )
         [judge] = [request for request in server.requests if part(request) == "judge"]
         assert PLANTS in judge.text
         assert PEOPLE in judge.text

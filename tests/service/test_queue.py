@@ -41,20 +41,33 @@ async def gated(
     gate = Gate()
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(ScriptedServer(gate))
-        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-        chosen = {"graph": "baseline", "settings": {"model": "openai:scripted"}, "takeover": 120.0, **options}
-        clients = [await stack.enter_async_context(serving(database, **chosen)) for _ in range(replicas)]
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{server.url}/v1"  # taken away again before the next test (conftest)
+        )
+        chosen = {
+            "graph": "baseline",
+            "settings": {"model": "openai:scripted"},
+            "takeover": 120.0,
+            **options,
+        }
+        clients = [
+            await stack.enter_async_context(serving(database, **chosen)) for _ in range(replicas)
+        ]
         stack.callback(gate.open.set)
         yield gate, clients
 
 
 async def count(database: str, *conditions: Any) -> int:
     async with opened(database) as store:
-        return int(await store.fetch_value(select(func.count()).select_from(cases).where(*conditions)))
+        return int(
+            await store.fetch_value(select(func.count()).select_from(cases).where(*conditions))
+        )
 
 
 async def post(client: httpx.AsyncClient, name: str, key: str = "") -> httpx.Response:
-    return await client.post("/v1/judge", json={"text": name}, headers={"X-API-Key": key} if key else {})
+    return await client.post(
+        "/v1/judge", json={"text": name}, headers={"X-API-Key": key} if key else {}
+    )
 
 
 async def test_a_burst_fills_the_places_and_the_queue_and_no_more(database: str) -> None:
@@ -88,7 +101,9 @@ async def test_a_new_post_goes_behind_those_that_wait(database: str) -> None:
         # A place is free here, and another replica has left a case in the queue.
         async with opened(database) as store:
             other = CaseStore(store, "other", 120.0)
-            new = NewCase(graph="baseline", post={"text": "post-4"}, settings={"model": "openai:scripted"})
+            new = NewCase(
+                graph="baseline", post={"text": "post-4"}, settings={"model": "openai:scripted"}
+            )
             await other.take_in(new, "", here=False, most_waiting=10)
             last = new.model_copy(update={"post": {"text": "post-5"}})
             assert (await other.take_in(last, "", here=True, most_waiting=10)).held is None
@@ -98,10 +113,14 @@ async def test_a_new_post_goes_behind_those_that_wait(database: str) -> None:
         assert gate.asked == [f"post-{n}" for n in range(1, 6)]
 
 
-async def test_a_higher_key_goes_first_and_a_lower_one_is_not_kept_waiting_for_ever(database: str) -> None:
+async def test_a_higher_key_goes_first_and_a_lower_one_is_not_kept_waiting_for_ever(
+    database: str,
+) -> None:
     usual = await key_of(database, "judge")
     async with opened(database) as store:
-        low, high = [await add_key(store, "a", ["judge"], KeyLimits(), priority=each) for each in (-1, 3)]
+        low, high = [
+            await add_key(store, "a", ["judge"], KeyLimits(), priority=each) for each in (-1, 3)
+        ]
     async with gated(database, in_flight=1, queue=10) as (gate, [client]):
         await post(client, "post-first", usual)
         while not gate.asked:
@@ -111,7 +130,9 @@ async def test_a_higher_key_goes_first_and_a_lower_one_is_not_kept_waiting_for_e
         async with opened(database) as store, store.transaction() as connection:
             waited = cases.c.created - 5 * PRIORITY_SECONDS
             newest = select(func.max(cases.c.created)).scalar_subquery()
-            await connection.execute(update(cases).where(cases.c.created == newest).values(created=waited))
+            await connection.execute(
+                update(cases).where(cases.c.created == newest).values(created=waited)
+            )
         gate.open.set()
         while await count(database, cases.c.status != "done"):
             await asyncio.sleep(0.05)

@@ -52,8 +52,13 @@ async def fetch(client: httpx.AsyncClient, method: str, path: str, **said: Any) 
 
 
 @pytest.mark.long
-async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with courtroom(database, second_opinions=1.0, second_opinions_of_court=1.0) as (client, _):
+async def test_no_flow_of_the_service_raises_a_false_alarm(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with courtroom(database, second_opinions=1.0, second_opinions_of_court=1.0) as (
+        client,
+        _,
+    ):
         waiting = await judged(client, text="it waits, claimed")
         await fetch(client, "POST", f"/v1/cases/{waiting}/claim", reviewer="kim")
         await decided(client, "NotHate", text="a song")
@@ -66,7 +71,13 @@ async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkey
         [opinion, *_] = await get_json(client, "/v1/second-opinions", "second_opinions")
         said = {"category": "Sexist", "note": "n", "reviewer": "lee"}
         await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/opinion", **said)
-        await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/settle", reopen="look again", lead="ada")
+        await fetch(
+            client,
+            "POST",
+            f"/v1/second-opinions/{opinion['id']}/settle",
+            reopen="look again",
+            lead="ada",
+        )
         [appeal] = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         said = {"action": "retry", "note": "again", "reviewer": "max"}
         await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
@@ -76,7 +87,9 @@ async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkey
         await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
         kept = await client.post("/v1/judge?wait=60", json={"text": "not kept", "keep": False})
         assert kept.status_code == 200, kept.text
-        wrong = await client.post("/v1/judge?wait=60", json={"text": "too long", "settings": {"max_text": 3}})
+        wrong = await client.post(
+            "/v1/judge?wait=60", json={"text": "too long", "settings": {"max_text": 3}}
+        )
         assert wrong.status_code == 400, wrong.text
         await ended(client, f"/v1/batches/{(await sent(client, posts(2))).json()['id']}")
         with monkeypatch.context() as patched:
@@ -95,7 +108,10 @@ async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkey
     after = await compared(database)
     several = "nothing to compare: 3 cases cancelled with their batch; 1 case not kept"
     assert before == f"10 cases compared with the log, none differing; {several}"
-    assert after == "13 cases compared with the log, none differing; nothing to compare: 1 case not kept"
+    assert (
+        after
+        == "13 cases compared with the log, none differing; nothing to compare: 1 case not kept"
+    )
 
 
 async def none_taken(*_: object) -> list[Any]:
@@ -103,10 +119,14 @@ async def none_taken(*_: object) -> list[Any]:
 
 
 @pytest.mark.long
-async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_flow_of_the_terminal_raises_a_false_alarm(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     review = ("judge", POST, *RULES, "--review", "--set", "review_rule=all", "--json")
-    threads = [json.loads((await run(database, *review, ends=5)).stdout)["thread"] for _ in range(4)]
+    threads = [
+        json.loads((await run(database, *review, ends=5)).stdout)["thread"] for _ in range(4)
+    ]
     quiet = json.loads((await run(database, *review, "--no-keep-text", ends=5)).stdout)["thread"]
     await run(database, "review", "claim", threads[0], "--reviewer", "kim")
     await run(database, "review", "decide", threads[1], "--accept")
@@ -119,8 +139,14 @@ async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monke
     studio = record.model_copy(update={"kept": "case-of-studio"})
     for outcome in ("pending", "verdict"):
         told = studio.model_copy(update={"outcome": outcome})
-        assert (await keep_record(KeepOptions(via="studio", database=database), told, {"text": POST}, {})).kept
-    other = await keep_record(KeepOptions(via="python", database=database), studio, {"text": POST}, {})
+        assert (
+            await keep_record(
+                KeepOptions(via="studio", database=database), told, {"text": POST}, {}
+            )
+        ).kept
+    other = await keep_record(
+        KeepOptions(via="python", database=database), studio, {"text": POST}, {}
+    )
     assert (other.kept, "came in another way" in other.warnings[-1]) == (None, True)
     assert await compared(database) == "9 cases compared with the log, none differing"
     await run(database, "cases", "forget", "--case", threads[0], "--yes")
@@ -161,7 +187,9 @@ async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPa
         assert Record.model_validate(row["record"]).category != "NotHate"
         for what, change in CHANGES.items():
             async with store.transaction() as connection:
-                await connection.execute(update(cases).where(cases.c.id == case).values(**change(row)))
+                await connection.execute(
+                    update(cases).where(cases.c.id == case).values(**change(row))
+                )
             tally = await check_records(store)
             [fault] = tally.faults
             assert fault.startswith(f"case {case}: "), what
@@ -174,7 +202,9 @@ async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPa
         assert (await check_records(store)).found == 0
         async with store.transaction() as connection:
             await connection.execute(insert(cases).values({**row, "id": "case-forged"}))
-            await connection.execute(update(cases).where(cases.c.id == case).values(category="NotHate"))
+            await connection.execute(
+                update(cases).where(cases.c.id == case).values(category="NotHate")
+            )
             await connection.execute(delete(cases).where(cases.c.id == other))
     told = (await run(database, "audit", "verify", ends=1)).stdout.splitlines()
     assert f"case {case}: category: not as entry 1 (case.decided) tells" in told
@@ -185,10 +215,15 @@ async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPa
 
 async def test_a_waiting_case_of_the_release_before_is_no_false_alarm(database: str) -> None:
     record = await tribunal.ajudge(POST, model="rehearsal")
-    case = (await keep_record(KeepOptions(via="command", database=database), record, {"text": POST}, {})).kept
+    case = (
+        await keep_record(KeepOptions(via="command", database=database), record, {"text": POST}, {})
+    ).kept
     async with opened(database) as store:
         [row] = await store.fetch_rows(select(cases).where(cases.c.id == case))
-        without = {**row["record"], "kept": None}  # what that release told the log, before it noted `kept`
+        without = {
+            **row["record"],
+            "kept": None,
+        }  # what that release told the log, before it noted `kept`
         entry = decision_entry(str(case), row["post_sha"], Record.model_validate(without), without)
         async with store.transaction() as connection:
             await append(connection, OPERATOR, entry)
@@ -202,12 +237,18 @@ async def test_what_isnt_kept_is_compared_by_its_columns(database: str) -> None:
     async with opened(database) as store:
         assert (await check_records(store)).uncompared == {"not kept": 1}
         async with store.transaction() as connection:
-            await connection.execute(update(cases).where(cases.c.id == case).values(category="Racist"))
-        assert (await check_records(store)).faults == [f"case {case}: category: not as entry 2 (case.decided) tells"]
+            await connection.execute(
+                update(cases).where(cases.c.id == case).values(category="Racist")
+            )
+        assert (await check_records(store)).faults == [
+            f"case {case}: category: not as entry 2 (case.decided) tells"
+        ]
 
 
 @pytest.mark.long
-async def test_a_case_that_is_decided_meanwhile_is_no_fault(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_case_that_is_decided_meanwhile_is_no_fault(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     record = await tribunal.ajudge(POST, keep=True, model="rehearsal")
     keep = KeepOptions(via="python", database=database)
@@ -238,7 +279,9 @@ async def test_the_results_of_a_run_are_compared_where_they_were_kept(
     file, bare = (tmp_path / f"{name}.jsonl" for name in ("out", "bare"))
     await run(database, *batch, str(file), "--keep", "--review", "--set", "review_rule=hateful")
     [waiting] = json.loads((await run(database, "review", "list", "--json")).stdout)
-    await run(database, "review", "decide", waiting["thread"], "--category", "NotHate", "--note", "n")
+    await run(
+        database, "review", "decide", waiting["thread"], "--category", "NotHate", "--note", "n"
+    )
     await run(database, *batch, str(file), "--keep", "--review", "--set", "review_rule=hateful")
     await run(database, *batch, str(bare))
     results, of_bare = (Path(f"{each}.run") / "results.jsonl" for each in (file, bare))
@@ -253,7 +296,11 @@ async def test_the_results_of_a_run_are_compared_where_they_were_kept(
     changed = json.dumps({**json.loads(first), "category": "Racist"})
     results.write_text(f"{changed}\n{second}\n{first[:50]}\n")
     *_, fault, last = (await run(database, *verify, str(results), ends=1)).stdout.splitlines()
-    assert fault.startswith(f"{results}, line 1: case {json.loads(first)['kept']}: record, category: not as entry ")
-    assert last == ("2 results compared with the log, 1 differing; nothing to compare: 1 result cut off or no result")
+    assert fault.startswith(
+        f"{results}, line 1: case {json.loads(first)['kept']}: record, category: not as entry "
+    )
+    assert last == (
+        "2 results compared with the log, 1 differing; nothing to compare: 1 result cut off or no result"
+    )
     missing = await run(database, *verify, str(tmp_path / "none"), ends=2)
     assert missing.stderr.startswith("tribunal: error: results: ")

@@ -26,7 +26,9 @@ MODEL = ("--set", "model=rehearsal", "--log-level", "warning")
 
 def code_of(commit: str, folder: Path) -> Path:
     """Where the code of a commit lies."""
-    made = subprocess.run(["git", "archive", "--format=tar", commit], cwd=PROJECT, capture_output=True)
+    made = subprocess.run(
+        ["git", "archive", "--format=tar", commit], cwd=PROJECT, capture_output=True
+    )
     if made.returncode:
         pytest.skip(f"the history of git doesn't reach back to {commit}")
     with tarfile.open(fileobj=io.BytesIO(made.stdout)) as archive:
@@ -40,17 +42,26 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
     from tribunal.commands import app
 
     code = await asyncio.to_thread(code_of, BEFORE, tmp_path / "before")
-    told = {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"}  # the second: or else Python looks here first
+    told = {
+        "PYTHONPATH": str(code),
+        "PYTHONSAFEPATH": "1",
+    }  # the second: or else Python looks here first
     with new_postgres_database(server := os.environ[POSTGRES]) as name:
         database = f"{server}/{name}"
         command = [sys.executable, "-m", "tribunal", "migrate", "--database", database]
         environment = {**os.environ, **told, "TRIBUNAL_DATA": str(tmp_path / "data")}
-        made = await asyncio.to_thread(subprocess.run, command, env=environment, capture_output=True, text=True)
+        made = await asyncio.to_thread(
+            subprocess.run, command, env=environment, capture_output=True, text=True
+        )
         assert "version 0002" in made.stdout, made.stderr
         async with started(database, *MODEL, **told) as old:
-            assert (await old.client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+            assert (
+                await old.client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+            ).status_code == 200
             await asyncio.to_thread(upgrade, database)
-            headers = {"X-API-Key": await key_of(database, "judge", "review", "lead", "audit", "admin")}
+            headers = {
+                "X-API-Key": await key_of(database, "judge", "review", "lead", "audit", "admin")
+            }
             async with started(database, *MODEL) as new:
                 for each in (old, new):
                     each.client.headers.update(headers)
@@ -71,7 +82,10 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
                 ]
                 for got in await asyncio.gather(*asking):
                     assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
-                asked = {"text": "Immigrants: the weeds in our garden.", "settings": {"review": True}}
+                asked = {
+                    "text": "Immigrants: the weeds in our garden.",
+                    "settings": {"review": True},
+                }
                 asked |= {"graph": "tribunal", "post_id": "p"}
                 for one, other in ((old, new), (new, old)):
                     got = await one.client.post("/v1/judge?wait=60", json=asked)
@@ -79,7 +93,9 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
                     at = f"/v1/cases/{got.headers['tribunal-case']}/decision?wait=60"
                     accept = {"action": "accept", "reviewer": "kim"}
                     done = await other.client.post(at, json=accept)
-                    if other is old:  # the policy has keys that it doesn't know; the case goes on waiting
+                    if (
+                        other is old
+                    ):  # the policy has keys that it doesn't know; the case goes on waiting
                         check_refusal(done, 400, "no such key")
                         done = await new.client.post(at, json=accept)
                     assert (done.status_code, done.json()["outcome"]) == (200, "verdict"), done.text
@@ -88,8 +104,12 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
                     rows = await table(other.client, batch.json()["id"], "jsonl")
                     assert [row["outcome"] for row in rows] == ["verdict"] * 5
                 answers = [await each.client.get("/v1/cases?limit=200") for each in (old, new)]
-                assert [each.status_code for each in answers] == [200, 200], [each.text[:300] for each in answers]
+                assert [each.status_code for each in answers] == [200, 200], [
+                    each.text[:300] for each in answers
+                ]
                 listed = [each.json()["cases"] for each in answers]
                 assert [len(each) for each in listed] == [33, 33]
-        verified = await asyncio.to_thread(CliRunner().invoke, app, ["audit", "verify", "--database", database])
+        verified = await asyncio.to_thread(
+            CliRunner().invoke, app, ["audit", "verify", "--database", database]
+        )
         assert verified.exit_code == 0, verified.output

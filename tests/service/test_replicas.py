@@ -31,7 +31,15 @@ from tribunal.store.tables import usage
 IN_FLIGHT = 8
 TAKEOVER = "8"  # seconds; a machine that is busy must not make a replica look dead
 OPTIONS = (
-    *("--in-flight", str(IN_FLIGHT), "--takeover", TAKEOVER, "--webhook-http", "--limit", "webhook_timeout=3"),
+    *(
+        "--in-flight",
+        str(IN_FLIGHT),
+        "--takeover",
+        TAKEOVER,
+        "--webhook-http",
+        "--limit",
+        "webhook_timeout=3",
+    ),
     *("--limit", "webhook_retries=1,1,1,1,1,1,1,1", "--log-level", "warning"),
 )
 Strike = Callable[[Fleet, Service], Awaitable[None]]
@@ -51,7 +59,9 @@ def kill_a_process(replicas: Fleet, one: Service) -> Awaitable[None]:
     return asyncio.sleep(0)
 
 
-async def judged(database: str, posts: int, number: int, strike: Strike, *options: str, kills: bool = True) -> None:
+async def judged(
+    database: str, posts: int, number: int, strike: Strike, *options: str, kills: bool = True
+) -> None:
     """Judge so many posts by so many replicas, each of which is struck once, and see that all is as it should be."""
     seed = int(os.environ.get("TRIBUNAL_TEST_SEED") or secrets.randbelow(10**6))
     print(f"TRIBUNAL_TEST_SEED={seed}")  # noqa: T201 (pytest shows it when the test fails)
@@ -59,9 +69,15 @@ async def judged(database: str, posts: int, number: int, strike: Strike, *option
     moments = sorted(chance.sample(range(posts // 10, posts - posts // 10), number))
     headers = {"X-API-Key": await key_of(database, "judge", "audit", "admin")}
     async with ScriptedServer(court_script(), latency=0.1) as model, receiving() as receiver:
-        told = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        told = {
+            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
         async with fleet(database, number, *OPTIONS, *options, **told) as replicas:
-            hook = await replicas.ask(chance, "POST", "/v1/webhooks", json={"url": receiver.url}, headers=headers)
+            hook = await replicas.ask(
+                chance, "POST", "/v1/webhooks", json={"url": receiver.url}, headers=headers
+            )
             found = await _decided(replicas, chance, posts, moments, strike, headers)
             listed = await _listed(replicas, chance, headers)
             told_of = await _told_of(receiver, hook.json()["secret"], posts)
@@ -69,21 +85,30 @@ async def judged(database: str, posts: int, number: int, strike: Strike, *option
     assert replicas.kills == (number if kills else 0)
     ids = {post: case for post, (case, _) in found.items()}
     assert len(ids) == len(set(ids.values())) == posts
-    assert all(record["outcome"] == "verdict" and record["post_id"] == post for post, (_, record) in found.items())
-    assert Counter(ids.values()) == Counter(case["id"] for case in listed), "a post has two cases, or none"
+    assert all(
+        record["outcome"] == "verdict" and record["post_id"] == post
+        for post, (_, record) in found.items()
+    )
+    assert Counter(ids.values()) == Counter(case["id"] for case in listed), (
+        "a post has two cases, or none"
+    )
     assert all(case["status"] == "done" for case in listed)
     assert told_of.keys() == set(ids.values())
     assert all(len(messages) == 1 for messages in told_of.values()), "one id a case"
     assert len(asked) == posts
     assert max(asked.values()) <= 1 + replicas.kills
-    assert sum(asked.values()) - posts <= replicas.kills * IN_FLIGHT, "only what a kill found in flight is asked again"
+    assert sum(asked.values()) - posts <= replicas.kills * IN_FLIGHT, (
+        "only what a kill found in flight is asked again"
+    )
     assert await _accounted(database) == posts
 
 
 async def cut_off(replicas: Fleet, one: Service) -> None:
     """Close every connection to the database and let nobody in until a client was told so."""
     server, _, name = replicas.database.rpartition("/")
-    async with await psycopg.AsyncConnection.connect(f"{server}/postgres", autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(
+        f"{server}/postgres", autocommit=True
+    ) as connection:
         await connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         try:
             gone = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
@@ -94,7 +119,12 @@ async def cut_off(replicas: Fleet, one: Service) -> None:
 
 
 async def _decided(
-    replicas: Fleet, chance: random.Random, posts: int, moments: list[int], strike: Strike, headers: JSON
+    replicas: Fleet,
+    chance: random.Random,
+    posts: int,
+    moments: list[int],
+    strike: Strike,
+    headers: JSON,
 ) -> dict[str, tuple[str, JSON]]:
     """The posts' cases and records, by their ids."""
     found: dict[str, tuple[str, JSON]] = {}
@@ -103,7 +133,11 @@ async def _decided(
 
     async def client() -> None:
         for number in waiting:
-            post = {"text": f"Good morning, number {number}!", "post_id": f"p-{number}", "graph": "baseline"}
+            post = {
+                "text": f"Good morning, number {number}!",
+                "post_id": f"p-{number}",
+                "graph": "baseline",
+            }
             once = {**headers, "Idempotency-Key": f"post-{number}"}
             found[f"p-{number}"] = await replicas.decided(chance, post, once)
             while moments and len(found) >= moments[0]:
@@ -121,7 +155,9 @@ async def _listed(replicas: Fleet, chance: random.Random, headers: JSON) -> list
     before: dict[str, str] = {}
     while True:
         query = {"limit": 200, **before}
-        page = (await replicas.ask(chance, "GET", "/v1/cases", params=query, headers=headers)).json()
+        page = (
+            await replicas.ask(chance, "GET", "/v1/cases", params=query, headers=headers)
+        ).json()
         listed += page["cases"]
         if page["next"] is None:
             return listed
@@ -159,7 +195,9 @@ async def _accounted(database: str) -> int:
 @pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
-@pytest.mark.parametrize(("number", "posts"), [(2, 60), pytest.param(3, 500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("number", "posts"), [(2, 60), pytest.param(3, 500, marks=pytest.mark.slow)]
+)
 async def test_replicas_each_killed_once(database: str, number: int, posts: int) -> None:
     await judged(database, posts, number, kill_a_replica)
 
@@ -167,7 +205,9 @@ async def test_replicas_each_killed_once(database: str, number: int, posts: int)
 @pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("posts", [60, 500])
-async def test_a_replica_on_sqlite_that_is_killed_and_started_again(database: str, posts: int) -> None:
+async def test_a_replica_on_sqlite_that_is_killed_and_started_again(
+    database: str, posts: int
+) -> None:
     await judged(database, posts, 1, kill_a_replica)
 
 

@@ -35,11 +35,21 @@ REHEARSED = {"settings": {"model": "rehearsal"}}
 
 async def made_older(database: str, days: float, *, but: Iterable[str] = ()) -> None:
     """Date all that came to rest so many days back; `but`: cases that stay as new as they are."""
-    columns = (cases.c.finished, cases.c.created, batches.c.finished, decisions.c.at, appeals.c.decided)
+    columns = (
+        cases.c.finished,
+        cases.c.created,
+        batches.c.finished,
+        decisions.c.at,
+        appeals.c.decided,
+    )
     async with opened(database) as store, store.transaction() as connection:
         for column in columns:
             case_id = column.table.c["case_id" if "case_id" in column.table.c else "id"]
-            older = update(column.table).where(case_id.not_in(list(but))).values({column.name: column - days * DAY})
+            older = (
+                update(column.table)
+                .where(case_id.not_in(list(but)))
+                .values({column.name: column - days * DAY})
+            )
             await connection.execute(older)
 
 
@@ -63,7 +73,9 @@ async def rows_of_cases(database: str, *case_ids: str) -> dict[str, int]:
             if "case_id" in table.c and table.name != "statements"
         }
         thread = text("SELECT count(*) FROM checkpoints WHERE thread_id = :it")
-        counted["checkpoints"] = sum([await store.fetch_value(thread.bindparams(it=each)) for each in case_ids])
+        counted["checkpoints"] = sum(
+            [await store.fetch_value(thread.bindparams(it=each)) for each in case_ids]
+        )
         return {name: number for name, number in counted.items() if number}
 
 
@@ -76,7 +88,10 @@ async def judged_by_rules(client: httpx.AsyncClient, words: str, **more: Any) ->
 @pytest.mark.long
 async def test_old_cases_go_whole_and_those_that_are_still_needed_stay(database: str) -> None:
     async with courtroom(database) as (client, _):
-        old = {await decided(client, "NotHate", text="post-one"), await contested(client, None, text="post-two")}
+        old = {
+            await decided(client, "NotHate", text="post-one"),
+            await contested(client, None, text="post-two"),
+        }
         waits = await judged(client, text="post-three")
         appealed = await decided(client, None, text="post-four")
         made = await client.post(
@@ -86,7 +101,12 @@ async def test_old_cases_go_whole_and_those_that_are_still_needed_stay(database:
         new = await decided(client, None, text="post-five")
         batch = await sent(client, posts(3), settings='{"model": "rehearsal"}')
         await ended(client, batch.headers["location"])
-        rows = {each["id"] for each in await get_json(client, "/v1/cases", "cases")} - {*old, waits, appealed, new}
+        rows = {each["id"] for each in await get_json(client, "/v1/cases", "cases")} - {
+            *old,
+            waits,
+            appealed,
+            new,
+        }
     assert len(rows) == 3
     await made_older(database, 400, but=[new])
     async with serving(database, retain_cases="365d") as client:
@@ -105,7 +125,9 @@ async def test_old_cases_go_whole_and_those_that_are_still_needed_stay(database:
 @pytest.mark.long
 async def test_no_case_goes_while_its_decision_may_be_appealed(database: str) -> None:
     async with serving(database, **REHEARSED) as client:
-        older, newer = [await judged_by_rules(client, f"Good morning, {number}!") for number in range(2)]
+        older, newer = [
+            await judged_by_rules(client, f"Good morning, {number}!") for number in range(2)
+        ]
     await made_older(database, 200)
     await made_older(database, -100, but=[older])
     async with serving(database, retain_cases="1d", appeal_days=184) as client:
@@ -113,13 +135,17 @@ async def test_no_case_goes_while_its_decision_may_be_appealed(database: str) ->
 
 
 @pytest.mark.long
-async def test_dismissed_posts_go_and_those_that_a_person_had_or_that_are_hateful_stay(database: str) -> None:
+async def test_dismissed_posts_go_and_those_that_a_person_had_or_that_are_hateful_stay(
+    database: str,
+) -> None:
     async with courtroom(database, appeal_days=400) as (client, _):
         by_person = await decided(client, "NotHate", text="post-one")
         hateful = await decided(client, None, text="post-two")
         dismissed = await judged_by_rules(client, "Good morning!", settings={"model": "rehearsal"})
         kept = await judged_by_rules(client, "Good evening!", settings={"model": "rehearsal"})
-        made = await client.post(f"/v1/cases/{kept}/appeal", json={"appellant": "user-7", "reason": "It isn't."})
+        made = await client.post(
+            f"/v1/cases/{kept}/appeal", json={"appellant": "user-7", "reason": "It isn't."}
+        )
         assert made.status_code == 201, made.text
         new = await judged_by_rules(client, "Good night!", settings={"model": "rehearsal"})
     await made_older(database, 40, but=[new])
@@ -142,18 +168,28 @@ async def test_rows_that_nobody_asks_for_any_more_are_deleted(database: str) -> 
     request = {"key_id": "k", "request": "r", "made": "m"}
     session = {"seen": now, "hard": 0}
     old_and_new: dict[Any, list[dict[str, Any]]] = {
-        idempotency: [{**request, "key": "old", "created": now - 8 * DAY}, {**request, "key": "new", "created": now}],
+        idempotency: [
+            {**request, "key": "old", "created": now - 8 * DAY},
+            {**request, "key": "new", "created": now},
+        ],
         usage: [
             {"key_id": "k", "period": "2020-01-01T09:30", **counted},
             {"key_id": "k", "period": "2020-01-01", **counted},
             {"key_id": "new", "period": time.strftime("%Y-%m-%d", time.gmtime(now)), **counted},
-            {"key_id": "new", "period": time.strftime("%Y-%m-%dT%H:%M", time.gmtime(now)), **counted},
+            {
+                "key_id": "new",
+                "period": time.strftime("%Y-%m-%dT%H:%M", time.gmtime(now)),
+                **counted,
+            },
         ],
         desk_tries: [
             {"address": "old", "minute": now // 60 - 1000, "number": 1},
             {"address": "new", "minute": now // 60, "number": 1},
         ],
-        desk_sessions: [{"id": "old", "created": now - DAY, **session}, {"id": "new", "created": now, **session}],
+        desk_sessions: [
+            {"id": "old", "created": now - DAY, **session},
+            {"id": "new", "created": now, **session},
+        ],
     }
     async with opened(database) as store:
         async with store.transaction() as connection:
@@ -161,7 +197,10 @@ async def test_rows_that_nobody_asks_for_any_more_are_deleted(database: str) -> 
                 await connection.execute(table.insert(), rows)
         async with serving(database):
             for table in old_and_new:
-                while any("old" in row.values() or "2020" in str(row) for row in await store.fetch_rows(select(table))):
+                while any(
+                    "old" in row.values() or "2020" in str(row)
+                    for row in await store.fetch_rows(select(table))
+                ):
                     await asyncio.sleep(0.05)
         left = {table.name: len(await store.fetch_rows(select(table))) for table in old_and_new}
     assert left == {"idempotency": 1, "usage": 2, "desk_tries": 1, "desk_sessions": 1}
@@ -169,8 +208,14 @@ async def test_rows_that_nobody_asks_for_any_more_are_deleted(database: str) -> 
 
 async def test_events_go_a_week_after_a_trial_and_the_record_stays(database: str) -> None:
     async with serving(database, **REHEARSED) as client:
-        old, new = [await judged_by_rules(client, f"Good morning, {number}!") for number in range(2)]
-    assert (await rows_of_cases(database, old))["events"] == (await rows_of_cases(database, new))["events"] > 0
+        old, new = [
+            await judged_by_rules(client, f"Good morning, {number}!") for number in range(2)
+        ]
+    assert (
+        (await rows_of_cases(database, old))["events"]
+        == (await rows_of_cases(database, new))["events"]
+        > 0
+    )
     await made_older(database, 8, but=[new])
     async with serving(database) as client:
         while "events" in await rows_of_cases(database, old):

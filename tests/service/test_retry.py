@@ -48,7 +48,11 @@ async def test_a_failure_is_tried_anew_and_told_of(database: str) -> None:
         at = f"/v1/cases/{got.headers['tribunal-case']}"
         model.well = True
         again = await client.post(f"{at}/retry")
-        assert (again.status_code, again.json()["status"], again.json()["record"]) == (202, "queued", None)
+        assert (again.status_code, again.json()["status"], again.json()["record"]) == (
+            202,
+            "queued",
+            None,
+        )
         assert (await ended(client, at))["record"]["outcome"] == "verdict"
         assert len(await receiver.wait(2)) == 2
         refused = await client.post(f"{at}/retry")
@@ -59,7 +63,9 @@ async def test_a_failure_is_tried_anew_and_told_of(database: str) -> None:
 
 
 async def test_who_may_and_what_can_be_tried_anew(database: str) -> None:
-    own, other, lead = [{"X-API-Key": await key_of(database, each)} for each in ("judge", "judge", "lead")]
+    own, other, lead = [
+        {"X-API-Key": await key_of(database, each)} for each in ("judge", "judge", "lead")
+    ]
     admin = {"X-API-Key": await key_of(database, "admin")}
     model = Muddled()
     async with OpenAIServer(model), serving(database, settings=SETTINGS) as client:

@@ -28,14 +28,21 @@ def picture() -> str:
 @pytest.mark.long
 async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_path: Path) -> None:
     async with courtroom(database) as (client, _):
-        kept = await decided(client, "NotHate", text='=post-one,\n"quoted"', post_id="p1", language="en")
+        kept = await decided(
+            client, "NotHate", text='=post-one,\n"quoted"', post_id="p1", language="en"
+        )
         agreed = await decided(client, None, text="post-two", image=picture(), earlier=["before"])
         gone = await decided(client, None, text="post-three")
         await judged(client, text="post-four")
         won = await contested(client, "NotHate", text="post-five")
     async with opened(database) as store, store.transaction() as connection:
-        post = (await connection.execute(select(cases.c.post).where(cases.c.id == agreed))).scalar_one()
-        half = {**post, "text": "post-two 좋은 \ud83d"}  # half a pair of surrogates, as JSON can hold it
+        post = (
+            await connection.execute(select(cases.c.post).where(cases.c.id == agreed))
+        ).scalar_one()
+        half = {
+            **post,
+            "text": "post-two 좋은 \ud83d",
+        }  # half a pair of surrogates, as JSON can hold it
         await connection.execute(update(cases).where(cases.c.id == agreed).values(post=half))
     await ran("cases", "forget", "--case", gone, "--yes", "--database", database)
     for form in ("jsonl", "csv", "parquet"):
@@ -47,15 +54,27 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         first, second, third = open_dataset("table", out)
         assert (first.id, first.text, first.language) == (kept, '=post-one,\n"quoted"', "en")
         assert [each.gold and each.gold.positive for each in (first, second)] == [False, True]
-        assert (second.id, second.text, second.earlier) == (agreed, "post-two 좋은 \ufffd", ("before",))
+        assert (second.id, second.text, second.earlier) == (
+            agreed,
+            "post-two 좋은 \ufffd",
+            ("before",),
+        )
         assert second.image is not None
         with Image.open(second.image) as image:
             assert image.size == (8, 8)
         told = first.fields
-        assert (told["post_id"], told["category"], told["court_category"]) == ("p1", "NotHate", "Religious")
+        assert (told["post_id"], told["category"], told["court_category"]) == (
+            "p1",
+            "NotHate",
+            "Religious",
+        )
         told = third.fields
         assert (third.id, third.gold and third.gold.positive) == (won, False)
-        assert (told["action"], told["category"], told["court_category"]) == ("reversed", "NotHate", "Religious")
+        assert (told["action"], told["category"], told["court_category"]) == (
+            "reversed",
+            "NotHate",
+            "Religious",
+        )
         assert "kim" not in out.read_bytes().decode("latin-1"), "no reviewer is named"
     evaluated = await ran(
         "eval", "--dataset", "table", "--data", str(tmp_path / "month.parquet"), "--out", str(tmp_path / "run"),
@@ -77,7 +96,11 @@ async def test_all_cases_as_parquet(database: str, tmp_path: Path) -> None:
     assert (rows[case]["outcome"], rows[case]["category"], rows[case]["court_category"]) == (
         "verdict", "NotHate", "Religious",
     )  # fmt: skip
-    assert (rows[case]["calls"], rows[case]["models"], rows[case]["hateful"]) == (4, "openai:scripted", False)
+    assert (rows[case]["calls"], rows[case]["models"], rows[case]["hateful"]) == (
+        4,
+        "openai:scripted",
+        False,
+    )
     assert rows[waits]["review"] == "waits"
     assert "text" not in rows[case], "no words without --posts"
     await run("cases", "export", "--out", str(out), "--database", database, "--posts")

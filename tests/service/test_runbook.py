@@ -16,7 +16,12 @@ from tests.service.command import started
 from tests.service.live import key_of
 from tests.test_docs import DOCS
 
-RUNBOOK = Path(DOCS, "operating.md").read_text("utf-8").partition("\n## Runbook\n")[2].partition("\n## ")[0]
+RUNBOOK = (
+    Path(DOCS, "operating.md")
+    .read_text("utf-8")
+    .partition("\n## Runbook\n")[2]
+    .partition("\n## ")[0]
+)
 SECTIONS = {
     part.partition("\n")[0]: re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
     for part in RUNBOOK.split("\n### ")[1:]
@@ -42,7 +47,10 @@ class Operator:
         told = ""
         for block in SECTIONS[section]:
             mark = block.partition("\n")[0].removeprefix("# ") if block.startswith("# ") else ""
-            if any(kind in mark for kind in TOOLS if kind != self.kind) or ("stopped" in mark) is not stopped:
+            if (
+                any(kind in mark for kind in TOOLS if kind != self.kind)
+                or ("stopped" in mark) is not stopped
+            ):
                 continue
             process = await asyncio.create_subprocess_exec(
                 "bash", "-euo", "pipefail", "-c", block,
@@ -56,15 +64,34 @@ class Operator:
 
 
 def test_every_block_of_the_page_is_carried_out() -> None:
-    assert list(SECTIONS) == ["The model is away", "The disk is full", "A key has leaked", "An upgrade", "A restore"]
+    assert list(SECTIONS) == [
+        "The model is away",
+        "The disk is full",
+        "A key has leaked",
+        "An upgrade",
+        "A restore",
+    ]
     assert all(SECTIONS.values())
-    marks = {block.partition("\n")[0] for blocks in SECTIONS.values() for block in blocks if block.startswith("#")}
-    assert marks <= {"# SQLite", "# PostgreSQL", "# SQLite, stopped", "# PostgreSQL, stopped", "# stopped"}
+    marks = {
+        block.partition("\n")[0]
+        for blocks in SECTIONS.values()
+        for block in blocks
+        if block.startswith("#")
+    }
+    assert marks <= {
+        "# SQLite",
+        "# PostgreSQL",
+        "# SQLite, stopped",
+        "# PostgreSQL, stopped",
+        "# stopped",
+    }
 
 
 async def judged(url: str, key: str) -> int:
     async with httpx.AsyncClient(base_url=url, timeout=60) as client:
-        return (await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})).status_code
+        return (
+            await client.post("/v1/judge?wait=60", json=GREETING, headers={"X-API-Key": key})
+        ).status_code
 
 
 @pytest.mark.long
@@ -90,7 +117,10 @@ async def test_every_command_does_what_the_page_says(database: str, tmp_path: Pa
     await operator.carry_out("The disk is full", stopped=True)
     told = await operator.carry_out("A restore", stopped=True)
     assert re.search(r"\b(whole|intact|unbroken|entries)\b", told), told
-    async with started(database) as service, httpx.AsyncClient(base_url=service.url, timeout=60) as client:
+    async with (
+        started(database) as service,
+        httpx.AsyncClient(base_url=service.url, timeout=60) as client,
+    ):
         cases = (await client.get("/v1/cases", headers={"X-API-Key": key})).json()["cases"]
         assert len(cases) == 2, "one before the rotation, one after, none after the backup"
         assert [await judged(service.url, each) for each in (shop, new)] == [401, 200]

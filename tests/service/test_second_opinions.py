@@ -51,8 +51,12 @@ async def test_another_person_decides_blind_and_a_lead_sees_that_they_differ(dat
             "disagreed", "Religious", case_id,
         )  # fmt: skip
         record = await get_json(client, at, "record")
-        assert (record["category"], record["appeals"]) == ("Religious", []), "it changes no decision by itself"
-        settled = await client.post(f"{where}/settle", json={"reopen": "two readings", "lead": "ada"})
+        assert (record["category"], record["appeals"]) == ("Religious", []), (
+            "it changes no decision by itself"
+        )
+        settled = await client.post(
+            f"{where}/settle", json={"reopen": "two readings", "lead": "ada"}
+        )
         assert (settled.status_code, settled.json()["status"]) == (200, "settled"), settled.text
         [appeal] = await get_json(client, "/v1/appeals?status=waiting", "appeals")
         assert (appeal["id"], appeal["kind"], appeal["appellant"]) == (
@@ -86,7 +90,9 @@ def test_kappa_by_hand() -> None:
     assert found.high is not None
     assert found.low < 0.4 < found.high
     only = cohen_kappa([("yes", "yes")] * 3)
-    assert (only.raw, only.kappa, only.low) == (1.0, None, None), "one label alone says nothing of chance"
+    assert (only.raw, only.kappa, only.low) == (1.0, None, None), (
+        "one label alone says nothing of chance"
+    )
     assert cohen_kappa([]).raw is None
 
 
@@ -101,38 +107,68 @@ async def test_the_board(database: str) -> None:
         await accepted(client, server)
         before = await by_the_court(client, server)
         await by_the_court(client, server)
-        async with opened(database) as store, store.transaction() as connection:  # the third ended 40 days ago
-            early = {"finished": cases.c.finished - 40 * 86_400, "created": cases.c.created - 40 * 86_400}
+        async with (
+            opened(database) as store,
+            store.transaction() as connection,
+        ):  # the third ended 40 days ago
+            early = {
+                "finished": cases.c.finished - 40 * 86_400,
+                "created": cases.c.created - 40 * 86_400,
+            }
             moved = update(cases).where(cases.c.id == before.rpartition("/")[2])
             await connection.execute(moved.values(**early, category="Sexist"))
         opinions = await waits(client)
         for asked, category in zip(opinions, ("Religious", "NotHate"), strict=True):
             said = {"category": category, "reviewer": "lee"}
-            assert (await client.post(f"/v1/second-opinions/{asked['id']}/opinion", json=said)).status_code == 200
-        appeal = (await client.post(f"{changed}/appeal", json={"appellant": "a", "reason": "b"})).headers["location"]
+            assert (
+                await client.post(f"/v1/second-opinions/{asked['id']}/opinion", json=said)
+            ).status_code == 200
+        appeal = (
+            await client.post(f"{changed}/appeal", json={"appellant": "a", "reason": "b"})
+        ).headers["location"]
         change = {"action": "change", "category": "NotHate", "note": "n", "reviewer": "ada"}
         assert (await client.post(f"{appeal}/decision", json=change)).json()["result"] == "reversed"
         await client.post(f"{changed}/appeal", json={"appellant": "a", "reason": "b"})
         board = await get_json(client, "/v1/figures")
         assert board["outcomes"] == {"verdict": 3}
-        assert [(day["posts"], day["cost"], day["cost_unknown"]) for day in board["days"]] == [(3, 0.0, 3)]
+        assert [(day["posts"], day["cost"], day["cost_unknown"]) for day in board["days"]] == [
+            (3, 0.0, 3)
+        ]
         assert board["automated"] == {"verdicts": 3, "by_people": 2, "share": pytest.approx(1 / 3)}
-        assert board["reversals"]["appeals"] == {"decided": 1, "turned": 1, "rate": 1.0, "results": {"reversed": 1}}
-        assert (board["to_decision"]["verdicts"]["cases"], board["to_decision"]["by_people"]["cases"]) == (3, 2)
-        assert (board["waiting"]["appeals"]["waiting"], board["waiting"]["disagreements"]["waiting"]) == (1, 1)
+        assert board["reversals"]["appeals"] == {
+            "decided": 1,
+            "turned": 1,
+            "rate": 1.0,
+            "results": {"reversed": 1},
+        }
+        assert (
+            board["to_decision"]["verdicts"]["cases"],
+            board["to_decision"]["by_people"]["cases"],
+        ) == (3, 2)
+        assert (
+            board["waiting"]["appeals"]["waiting"],
+            board["waiting"]["disagreements"]["waiting"],
+        ) == (1, 1)
         drift = board["drift"]
-        assert (drift["posts"], drift["posts_before"], drift["distance"]) == (3, 1, 1.0), "no category in common"
+        assert (drift["posts"], drift["posts_before"], drift["distance"]) == (3, 1, 1.0), (
+            "no category in common"
+        )
         assert {each["category"]: (each["posts"], each["posts_before"]) for each in drift["categories"]} == {
             "Religious": (2, 0), "NotHate": (1, 0), "Sexist": (0, 1),
         }  # fmt: skip
         agreement = board["agreement"]
         assert (agreement["all"]["pairs"], agreement["all"]["agreed"]) == (2, 1)
-        assert [each["name"] for each in agreement["reviewers"]] == ["kim (operator)", "lee (operator)"]
+        assert [each["name"] for each in agreement["reviewers"]] == [
+            "kim (operator)",
+            "lee (operator)",
+        ]
         last = await get_json(client, "/v1/figures", params={"until": board["span"]["since"]})
         assert (last["outcomes"], last["drift"]["distance"]) == ({"verdict": 1}, None)
 
 
-async def test_costs_are_known_only_where_every_call_has_a_price(database: str, tmp_path: Any) -> None:
+async def test_costs_are_known_only_where_every_call_has_a_price(
+    database: str, tmp_path: Any
+) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["openai:scripted"]\ninput = 1.0\noutput = 2.0\n')
     other = tmp_path / "other.toml"

@@ -13,7 +13,12 @@ from tests.test_docs import DOCS, holds
 from tribunal.commands import app
 from tribunal.commands.serve import default_as_text
 from tribunal.errors import BadInput
-from tribunal.service.replica.options import ServiceOptions, flag_of_option, options_from, variable_of_option
+from tribunal.service.replica.options import (
+    ServiceOptions,
+    flag_of_option,
+    options_from,
+    variable_of_option,
+)
 
 FIELDS = ServiceOptions.model_fields
 # A value of each option that is not its default, as text.
@@ -32,7 +37,9 @@ def value_of(name: str) -> str:
     default = FIELDS[name].get_default(call_default_factory=True)
     if name in VALUES:
         return VALUES[name]
-    return "true" if default is False else "false" if default is True else default_as_text(default + 1)
+    return (
+        "true" if default is False else "false" if default is True else default_as_text(default + 1)
+    )
 
 
 @pytest.fixture
@@ -55,7 +62,11 @@ def test_an_option_and_its_variable_set_the_same(
 ) -> None:
     value = value_of(name)
     flag = flag_of_option(name)
-    arguments = [flag, value] if value not in ("true", "false") else [flag if value == "true" else f"--no-{flag[2:]}"]
+    arguments = (
+        [flag, value]
+        if value not in ("true", "false")
+        else [flag if value == "true" else f"--no-{flag[2:]}"]
+    )
     if flag.startswith("--limit"):
         arguments = ["--limit", f"{name}={value}"]
     done = serve(*(["--set", "rounds=2"] if name == "settings" else arguments))
@@ -66,7 +77,9 @@ def test_an_option_and_its_variable_set_the_same(
     assert by_option == by_variable != FIELDS[name].get_default(call_default_factory=True)
 
 
-def test_the_command_line_wins(served: list[ServiceOptions], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line_wins(
+    served: list[ServiceOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TRIBUNAL_SERVE_QUEUE", "7")
     monkeypatch.setenv("TRIBUNAL_SERVE_OPEN_METRICS", "true")
     serve("--queue", "8", "--no-open-metrics")
@@ -76,10 +89,19 @@ def test_the_command_line_wins(served: list[ServiceOptions], monkeypatch: pytest
 @pytest.mark.parametrize(
     ("environment", "says"),
     [
-        ({"TRIBUNAL_SERVE_QUEU": "1"}, "TRIBUNAL_SERVE_QUEU: no such option; did you mean TRIBUNAL_SERVE_QUEUE"),
-        ({"TRIBUNAL_SERVE_PORT": "99999"}, "port: '99999': Input should be less than or equal to 65535"),
+        (
+            {"TRIBUNAL_SERVE_QUEU": "1"},
+            "TRIBUNAL_SERVE_QUEU: no such option; did you mean TRIBUNAL_SERVE_QUEUE",
+        ),
+        (
+            {"TRIBUNAL_SERVE_PORT": "99999"},
+            "port: '99999': Input should be less than or equal to 65535",
+        ),
         ({"TRIBUNAL_SERVE_SETTINGS": "rounds=2"}, "settings: 'rounds=2': "),
-        ({"TRIBUNAL_SERVE_LOG_LEVEL": "loud"}, "log_level: 'loud': Input should be 'debug', 'info', 'warning' or"),
+        (
+            {"TRIBUNAL_SERVE_LOG_LEVEL": "loud"},
+            "log_level: 'loud': Input should be 'debug', 'info', 'warning' or",
+        ),
     ],
 )
 def test_a_wrong_one_is_named(environment: dict[str, str], says: str) -> None:
@@ -104,6 +126,12 @@ def test_the_docs_have_every_option() -> None:
         flag = "--set NAME=VALUE" if name == "settings" else flag_of_option(name)
         default: Any = field.get_default(call_default_factory=True)
         usual = "off" if default is False else "on" if default is True else default_as_text(default)
-        shown = "" if default in (None, {}) else f"`{usual}`" if not isinstance(default, bool) else usual
+        shown = (
+            ""
+            if default in (None, {})
+            else f"`{usual}`"
+            if not isinstance(default, bool)
+            else usual
+        )
         lines.append(f"| `{flag}` | {shown} | {field.description} |")
     holds(Path(DOCS, "operating.md"), "options", "\n".join(lines))

@@ -21,10 +21,16 @@ ABUSE = "Immigrants are vermin and should be deported."
 
 async def test_a_post_is_decided_while_one_waits(database: str) -> None:
     async with serving(database) as client:
-        got = await client.post("/v1/judge?wait=60", json={"text": ABUSE, "graph": "arcade", "post_id": "p-1"})
+        got = await client.post(
+            "/v1/judge?wait=60", json={"text": ABUSE, "graph": "arcade", "post_id": "p-1"}
+        )
         assert got.status_code == 200, got.text
         record = got.json()
-        assert (record["outcome"], record["post_id"], record["graph"]) == ("verdict", "p-1", "arcade")
+        assert (record["outcome"], record["post_id"], record["graph"]) == (
+            "verdict",
+            "p-1",
+            "arcade",
+        )
         case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
         assert (case["status"], case["post"]["text"], case["record"]) == ("done", ABUSE, record)
 
@@ -37,7 +43,10 @@ async def test_a_post_is_taken_in_and_asked_for_later(database: str) -> None:
         assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
         listed = await get_json(client, "/v1/cases", params={"outcome": "verdict", "limit": 1})
         assert [each["id"] for each in listed["cases"]] == [case["id"]]
-        assert await get_json(client, "/v1/cases", params={"before": listed["next"]}) == {"cases": [], "next": None}
+        assert await get_json(client, "/v1/cases", params={"before": listed["next"]}) == {
+            "cases": [],
+            "next": None,
+        }
 
 
 async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
@@ -56,7 +65,10 @@ async def test_a_failure_is_not_what_an_idempotency_key_stands_for(database: str
         OpenAIServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")),
         serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
     ):
-        asked = [await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)]
+        asked = [
+            await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once)
+            for _ in range(3)
+        ]
     assert [each.json()["outcome"] for each in asked] == ["failure", "verdict", "verdict"]
     assert asked[0].headers["tribunal-case"] != asked[1].headers["tribunal-case"]
     assert asked[1].json() == asked[2].json()
@@ -96,20 +108,30 @@ async def test_a_request_is_the_same_under_other_settings_of_the_operator(
         headers = {**kind, "Idempotency-Key": key}
         if path == "/v1/judge":
             return await client.post(path, json={**post, **options}, headers=headers)
-        query = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
-        return await client.post(path, content=json.dumps({"id": "1", **post}), headers=headers, params=query)
+        query = {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in options.items()
+        }
+        return await client.post(
+            path, content=json.dumps({"id": "1", **post}), headers=headers, params=query
+        )
 
     async with serving(database, graph="arcade", settings={"model": "rehearsal"}) as client:
         first = [(await send(client, number)).headers["location"] for number in range(2)]
     if release == "earlier":
         await write(database, update(idempotency).values(client_request=None))
-    async with serving(database, graph="multiround", settings={"model": "rehearsal", "max_calls": 50}) as client:
+    async with serving(
+        database, graph="multiround", settings={"model": "rehearsal", "max_calls": 50}
+    ) as client:
         for number in range(2):
             again = await send(client, number)
             case = again.headers.get("tribunal-case")
             got = f"/v1/cases/{case}" if case else again.headers.get("location")
             assert got == first[number], again.text
-        others = [await send(client, 0, settings={"max_calls": 7}), await send(client, 1, graph="multiround")]
+        others = [
+            await send(client, 0, settings={"max_calls": 7}),
+            await send(client, 1, graph="multiround"),
+        ]
         assert [each.status_code for each in others] == [409, 409], [each.text for each in others]
 
 

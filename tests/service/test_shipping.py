@@ -33,13 +33,17 @@ def in_image() -> dict[str, str]:
 
 def test_each_service_runs_a_command_that_there_is() -> None:
     assert OURS == ["migrate", "tribunal"]
-    assert {SERVICES[name]["command"][0] for name in OURS} == {"service", "serve"} <= COMMANDS.keys()
+    assert (
+        {SERVICES[name]["command"][0] for name in OURS} == {"service", "serve"} <= COMMANDS.keys()
+    )
     assert re.search(r'ENTRYPOINT \["tribunal"\]\nCMD \["serve"\]', LAST)
 
 
 def test_what_they_set_are_options() -> None:
     environment = {name: str(value) for name, value in SERVICES["tribunal"]["environment"].items()}
-    password = re.sub(r"\$\{TRIBUNAL_DATABASE_PASSWORD[^}]*\}", "secret", environment["TRIBUNAL_DATABASE"])
+    password = re.sub(
+        r"\$\{TRIBUNAL_DATABASE_PASSWORD[^}]*\}", "secret", environment["TRIBUNAL_DATABASE"]
+    )
     options = options_from({**in_image(), **environment, "TRIBUNAL_DATABASE": password})
     assert options.database == "postgresql://tribunal:secret@postgres/tribunal"
     assert (options.host, options.open_metrics) == ("0.0.0.0", True)
@@ -57,13 +61,22 @@ def test_no_secret_is_baked_in() -> None:
 
 
 def test_everything_that_the_package_is_made_of_reaches_the_image() -> None:
-    let_in = {line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    let_in = {
+        line[1:]
+        for line in (PROJECT / ".dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
     linked = {each.resolve().name for each in (PROJECT / "tribunal").iterdir() if each.is_symlink()}
     assert linked | {"tribunal", "pyproject.toml", "uv.lock", "README.md", "LICENSE"} <= let_in
     assert all((PROJECT / name).exists() for name in let_in)
     [copied] = re.findall(r"COPY (pyproject.*) \./", FIRST)
     assert set(copied.split()) <= let_in
-    assert "service" in tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert (
+        "service"
+        in tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
+    )
     assert FIRST.count("--extra service") == 2
 
 
@@ -88,11 +101,18 @@ def test_what_watches_it_asks_what_there_is() -> None:
     assert probed in paths()
     assert SERVICES["tribunal"]["ports"] == [f"127.0.0.1:{port}:{port}"]
     mounted = [each.split(":")[0] for service in SERVICES.values() for each in service["volumes"]]
-    assert all((PROJECT / each).is_file() if each.startswith("./") else each in COMPOSE["volumes"] for each in mounted)
+    assert all(
+        (PROJECT / each).is_file() if each.startswith("./") else each in COMPOSE["volumes"]
+        for each in mounted
+    )
 
 
 def test_only_official_images_are_named() -> None:
     pinned = {each["image"] for each in SERVICES.values()} - {"tribunal"}
     pinned |= set(re.findall(r"(?m)^FROM (\S+)", IMAGE))
-    assert {each.partition("@")[0] for each in pinned} == {"postgres:17", "prom/prometheus:v3.5.0", "python:3.11-slim"}
+    assert {each.partition("@")[0] for each in pinned} == {
+        "postgres:17",
+        "prom/prometheus:v3.5.0",
+        "python:3.11-slim",
+    }
     assert all(re.search(r"@sha256:[0-9a-f]{64}$", each) for each in pinned)

@@ -50,10 +50,16 @@ def test_what_cannot_be_known_is_refused_where_it_is_missing(left_out: str, said
         ("decision_ground_reference_url", "terms", "decision_ground_reference_url: 'terms'"),
         ("end_date_visibility_restriction", "2020-01-01", "lies before the application date"),
         ("content_type_other", "a poem", "content_type_other: doesn't belong"),
-        ("decision_visibility", ["DECISION_VISIBILITY_OTHER"], "decision_visibility_other: is missing"),
+        (
+            "decision_visibility",
+            ["DECISION_VISIBILITY_OTHER"],
+            "decision_visibility_other: is missing",
+        ),
     ],
 )
-def test_what_the_register_would_refuse_is_refused_by_field_and_value(field: str, value: Any, said: str) -> None:
+def test_what_the_register_would_refuse_is_refused_by_field_and_value(
+    field: str, value: Any, said: str
+) -> None:
     held = parse_toml(example_mapping())["all"]
     with pytest.raises(BadInput, match=re.escape(said)) as refused:
         statement_of(ROW, StatementRequest(read_mapping(None, {**held, field: value})), None)
@@ -64,17 +70,28 @@ def test_a_category_that_is_not_hate_is_stated_as_what_it_is() -> None:
     row = {**ROW, "category": "Toxic", "record": {**ROW["record"], "hateful": False}}
     held = parse_toml(example_mapping())["all"]
     made = statement_of(row, StatementRequest(read_mapping(None, held)), None)
-    assert (made.category, made.category_specification) == ("STATEMENT_CATEGORY_OTHER_VIOLATION_TC", None)
+    assert (made.category, made.category_specification) == (
+        "STATEMENT_CATEGORY_OTHER_VIOLATION_TC",
+        None,
+    )
     assert "falls under the category Toxic" in made.decision_facts
     assert "hate" not in made.decision_facts + str(made.incompatible_content_explanation)
     del held["incompatible_content_ground"]
-    law = {"decision_ground": "DECISION_GROUND_ILLEGAL_CONTENT", "illegal_content_legal_ground": "A law"}
-    with pytest.raises(BadInput, match=r"case-1 \(Toxic\): category: is missing; set it in the mapping"):
+    law = {
+        "decision_ground": "DECISION_GROUND_ILLEGAL_CONTENT",
+        "illegal_content_legal_ground": "A law",
+    }
+    with pytest.raises(
+        BadInput, match=r"case-1 \(Toxic\): category: is missing; set it in the mapping"
+    ):
         statement_of(row, StatementRequest(read_mapping(None, {**held, **law})), None)
 
 
 def test_the_clauses_that_a_verdict_cites_are_stated() -> None:
     record = {**ROW["record"], "scheme": "fine", "clauses": ["1.1", "1.2"]}
     said = category_explanation({**ROW, "record": record}, load_policy("h-vli"))
-    assert "category Racist of the rules (clauses 1.1, 1.2), which is: An attack on people because of race" in said
+    assert (
+        "category Racist of the rules (clauses 1.1, 1.2), which is: An attack on people because of race"
+        in said
+    )
     assert said.endswith("because of sex or gender.")

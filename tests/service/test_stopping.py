@@ -41,7 +41,11 @@ async def at_work(database: str, *options: str) -> AsyncIterator[tuple[Service, 
     """The command, with a model that waits."""
     gate = Gate()
     async with ScriptedServer(gate) as model:
-        told = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        told = {
+            "OPENAI_BASE_URL": f"{model.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
         try:
             async with started(database, "--in-flight", "1", *options, **told) as service:
                 yield service, gate
@@ -63,7 +67,10 @@ async def statuses(database: str) -> dict[str, int]:
         while (await count_under_way(store)) != {}:
             await asyncio.sleep(0.05)
         listed = await get_json(client, "/v1/cases", "cases")
-    return {each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0 for each in listed}
+    return {
+        each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0
+        for each in listed
+    }
 
 
 @pytest.mark.long
@@ -117,11 +124,18 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 async def test_several_processes_are_one_service(database: str) -> None:
     """On one port, one database and one page of metrics; one that dies is started again; they stop together."""
     async with started(database, "--workers", "2", "--takeover", "2") as service:
-        assert next(line for line in service.log() if line["event"].startswith("listening on"))["processes"] == 2
+        assert (
+            next(line for line in service.log() if line["event"].startswith("listening on"))[
+                "processes"
+            ]
+            == 2
+        )
         assert service.stderr().count("listening on") == 1
         clients = [httpx.AsyncClient(base_url=service.url, timeout=60) for _ in range(8)]
         posts = [{**POST, "post_id": f"p-{number}"} for number in range(24)]
@@ -134,9 +148,13 @@ async def test_several_processes_are_one_service(database: str) -> None:
         os.kill(second, signal.SIGKILL)
         while len(processes(service)) < 3:
             await asyncio.sleep(0.1)
-        assert [line["pid"] for line in service.log() if line["event"] == "worker process died"] == [second]
+        assert [
+            line["pid"] for line in service.log() if line["event"] == "worker process died"
+        ] == [second]
         fresh = [httpx.AsyncClient(base_url=service.url, timeout=60) for _ in range(4)]
-        assert all([(await each.post("/v1/judge?wait=60", json=POST)).status_code == 200 for each in fresh])
+        assert all(
+            [(await each.post("/v1/judge?wait=60", json=POST)).status_code == 200 for each in fresh]
+        )
         for each in (*clients, *fresh):
             await each.aclose()
     assert len({line["case"] for line in service.log() if line["event"] == "case"}) == 28
@@ -150,4 +168,10 @@ def processes(service: Service) -> list[int]:
 async def counted(client: httpx.AsyncClient) -> int:
     """How many verdicts the metrics tell of."""
     page = (await client.get("/metrics")).text
-    return int(float(re.findall(r'(?m)^tribunal_posts_total{graph="baseline",outcome="verdict"} (\S+)$', page)[0]))
+    return int(
+        float(
+            re.findall(
+                r'(?m)^tribunal_posts_total{graph="baseline",outcome="verdict"} (\S+)$', page
+            )[0]
+        )
+    )

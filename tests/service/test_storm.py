@@ -30,7 +30,9 @@ CALLS = 4  # that a post takes, which the gatekeeper dismisses
 async def _end_connections(replicas: Fleet) -> None:
     """End every connection to the database, whatever is under way on it."""
     server, _, name = replicas.database.rpartition("/")
-    async with await psycopg.AsyncConnection.connect(f"{server}/postgres", autocommit=True) as connection:
+    async with await psycopg.AsyncConnection.connect(
+        f"{server}/postgres", autocommit=True
+    ) as connection:
         gone = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
         await connection.execute(gone, [name])
 
@@ -51,9 +53,15 @@ async def _is_degraded(one: Service) -> bool:
         return False
 
 
-async def _send_post(replicas: Fleet, chance: random.Random, number: int, headers: JSON) -> str | None:
+async def _send_post(
+    replicas: Fleet, chance: random.Random, number: int, headers: JSON
+) -> str | None:
     """The case of a post; None where it was refused since the day's budget is spent."""
-    post = {"text": f"[[track=none]] Good morning, number {number}!", "post_id": f"p-{number}", "graph": "arcade"}
+    post = {
+        "text": f"[[track=none]] Good morning, number {number}!",
+        "post_id": f"p-{number}",
+        "graph": "arcade",
+    }
     once = {**headers, "Idempotency-Key": f"post-{number}"}
     while True:
         try:
@@ -76,7 +84,9 @@ async def _outcome(replicas: Fleet, chance: random.Random, case_id: str, headers
         case = (await replicas.ask(chance, "GET", f"/v1/cases/{case_id}", headers=headers)).json()
         if case["status"] == "done":
             record = case["record"]
-            return str(record["explanation"] if record["outcome"] == "failure" else record["outcome"])
+            return str(
+                record["explanation"] if record["outcome"] == "failure" else record["outcome"]
+            )
         assert case["status"] in ("queued", "running"), case
         if case["held"] and "of today are spent" in case["held"]:
             return "held"
@@ -86,7 +96,9 @@ async def _outcome(replicas: Fleet, chance: random.Random, case_id: str, headers
 @pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("posts", [60, pytest.param(500, marks=pytest.mark.slow)])
-async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(database: str, posts: int) -> None:
+async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(
+    database: str, posts: int
+) -> None:
     seed = int(os.environ.get("TRIBUNAL_TEST_SEED") or secrets.randbelow(10**6))
     print(f"TRIBUNAL_TEST_SEED={seed}")  # noqa: T201 (pytest shows it when the test fails)
     chance, budget = random.Random(seed), posts * CALLS // 2
@@ -95,8 +107,14 @@ async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(databa
     model.up = True
     found: dict[int, str | None] = {}
     async with ScriptedServer(model, latency=0.1) as server:
-        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
-        async with fleet(database, REPLICAS, *OPTIONS, "--in-flight", "3", "--set", "max_calls=8", **told) as replicas:
+        told = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
+        async with fleet(
+            database, REPLICAS, *OPTIONS, "--in-flight", "3", "--set", "max_calls=8", **told
+        ) as replicas:
             victims = chance.sample(replicas.replicas, REPLICAS)
             strikes: list[Callable[[], Awaitable[None]]] = [
                 lambda: kill_a_replica(replicas, victims[0]),
@@ -136,14 +154,20 @@ async def test_a_storm_loses_no_post_and_pays_for_no_call_over_the_budget(databa
 
 
 @pytest.mark.long
-async def test_who_is_killed_in_an_outage_costs_no_post_no_call_and_no_reservation(database: str) -> None:
+async def test_who_is_killed_in_an_outage_costs_no_post_no_call_and_no_reservation(
+    database: str,
+) -> None:
     """The posts that are held are nobody's in particular: whoever is there when the model is back decides them once."""
     posts, chance = 8, random.Random(1)
     budget = 3 * 8 * posts  # what a killed attempt had reserved counts as spent
     headers = {"X-API-Key": await key_of(database, "judge", "audit", daily_calls=budget)}
     model = FlakyModel(after=posts)
     async with ScriptedServer(model) as server:
-        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        told = {
+            "OPENAI_BASE_URL": f"{server.url}/v1",
+            "OPENAI_API_KEY": "",
+            "TRIBUNAL_MODEL": "openai:scripted",
+        }
         number = 2 if database.startswith("postgresql") else 1
         async with fleet(database, number, *OPTIONS, "--set", "max_calls=8", **told) as replicas:
             cases = [await _send_post(replicas, chance, each, headers) for each in range(posts)]
@@ -151,11 +175,17 @@ async def test_who_is_killed_in_an_outage_costs_no_post_no_call_and_no_reservati
                 await asyncio.sleep(0.1)
             await kill_a_replica(replicas, replicas.replicas[0])
             model.up = True
-            outcomes = Counter([await _outcome(replicas, chance, str(case), headers) for case in cases])
-            listed = (await replicas.ask(chance, "GET", "/v1/cases", headers=headers)).json()["cases"]
+            outcomes = Counter(
+                [await _outcome(replicas, chance, str(case), headers) for case in cases]
+            )
+            listed = (await replicas.ask(chance, "GET", "/v1/cases", headers=headers)).json()[
+                "cases"
+            ]
             records = [(await replicas.ask(chance, "GET", f"/v1/cases/{each}", headers=headers)).json()["record"]
                        for each in cases]  # fmt: skip
-            [today] = (await replicas.ask(chance, "GET", "/v1/usage", headers=headers)).json()["days"]
+            [today] = (await replicas.ask(chance, "GET", "/v1/usage", headers=headers)).json()[
+                "days"
+            ]
     assert model.failed > 0
     assert outcomes == {"verdict": posts}
     assert Counter(each["id"] for each in listed) == Counter(cases), "each post has one case"

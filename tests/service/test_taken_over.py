@@ -55,17 +55,28 @@ async def test_a_released_case_is_anybody_s_and_its_process_writes_nothing_more(
     async with opened(database) as store:
         gone, here = (CaseStore(store, name, TAKEOVER) for name in ("gone", "here"))
         await gone.send_heartbeat()
-        batch = {"created": 1.0, "status": "running", "file": "f", "graph": "baseline", "settings": {}, "keep": True}
+        batch = {
+            "created": 1.0,
+            "status": "running",
+            "file": "f",
+            "graph": "baseline",
+            "settings": {},
+            "keep": True,
+        }
         async with store.transaction() as connection:
             await connection.execute(
-                batches.insert().values(id="batch-1", **batch, columns={}, given=[], rows=1, left_out={})
+                batches.insert().values(
+                    id="batch-1", **batch, columns={}, given=[], rows=1, left_out={}
+                )
             )
         case, *_ = await gone.take_in(NEW, "", here=False, most_waiting=1)
         held = await gone.take_up(case)
         assert held is not None
         async with store.transaction() as connection:
             await connection.execute(update(cases).where(cases.c.id == case).values(**values))
-        assert await here.take_up(case, any_way_in=True) is None, "it is alive, as far as anybody can tell"
+        assert await here.take_up(case, any_way_in=True) is None, (
+            "it is alive, as far as anybody can tell"
+        )
         assert await release(database, case) == f"{case}: taken from gone\n"
         row = await case_row(store, case)
         assert (row["status"], row["owner"], row["attempt"]) == (status, None, 1)

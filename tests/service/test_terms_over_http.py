@@ -21,7 +21,9 @@ async def posted(client: httpx.AsyncClient) -> str:
     return str(got.headers["tribunal-case"])
 
 
-async def test_open_cases_outlive_their_files_and_their_replica(database: str, tmp_path: Path) -> None:
+async def test_open_cases_outlive_their_files_and_their_replica(
+    database: str, tmp_path: Path
+) -> None:
     terms = Terms(tmp_path / "terms")
     settings: dict[str, Any] = {
         "model": "openai:scripted", "review": True, "review_rule": ["all"], "policy": str(terms.policy),
@@ -34,10 +36,18 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
         async with serving(database, settings={"model": "openai:scripted"}) as client:
             said = {"action": "change", "category": "Rude", "note": "", "reviewer": "kim"}
             done = (await client.post(f"/v1/cases/{changed}/decision?wait=60", json=said)).json()
-            assert (done["outcome"], done["category"], done["policy"]["name"]) == ("verdict", "Rude", "house")
+            assert (done["outcome"], done["category"], done["policy"]["name"]) == (
+                "verdict",
+                "Rude",
+                "house",
+            )
             said = {"action": "ask", "question": "Is it a quotation?"}
             again = (await client.post(f"/v1/cases/{asked}/decision?wait=60", json=said)).json()
-            assert (again["outcome"], again["policy"], again["uncertain"]) == ("pending", done["policy"], False), again
+            assert (again["outcome"], again["policy"], again["uncertain"]) == (
+                "pending",
+                done["policy"],
+                False,
+            ), again
             row = await CaseStore(client.app.state.replica.store, "test", 3.0).case(changed)  # type: ignore[attr-defined]
         judged = [request for request in server.requests if part(request) == "judge"]
         assert [request.body["model"] for request in judged] == ["judge-before"] * 3
@@ -46,7 +56,8 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
     assert row["via"] == "service"
     async with opened(database) as store:
         policy, prompts, protocol = [
-            await text_of(store, row[f"{kind}_sha"], kind) for kind in ("policy", "prompts", "protocol")
+            await text_of(store, row[f"{kind}_sha"], kind)
+            for kind in ("policy", "prompts", "protocol")
         ]
     assert '"Rude"' in (policy or "")
     assert "We say BEFORE." in (prompts or "")

@@ -34,7 +34,9 @@ class Collector:
     def take(self, body: bytes) -> None:
         self.raw.append(body)
         for each in ExportTraceServiceRequest.FromString(body).resource_spans:
-            self.service = {named.key: named.value.string_value for named in each.resource.attributes}
+            self.service = {
+                named.key: named.value.string_value for named in each.resource.attributes
+            }
             self.spans += [span for scope in each.scope_spans for span in scope.spans]
 
     def named(self, name: str) -> list[Span]:
@@ -84,9 +86,14 @@ async def test_a_request_its_case_its_nodes_and_its_calls_lie_within_each_other(
     assert collector.service["service.name"] == "tribunal"
     [request], [case] = collector.named("POST /v1/judge"), collector.named("invoke_workflow arcade")
     assert (request.trace_id.hex(), request.parent_span_id.hex()) == (TRACE, PARENT)
-    assert (about(request)["http.route"], about(request)["http.response.status_code"]) == ("/v1/judge", 200)
+    assert (about(request)["http.route"], about(request)["http.response.status_code"]) == (
+        "/v1/judge",
+        200,
+    )
     assert case.parent_span_id == request.span_id
-    [gatekeeper], [deep], [judge] = (collector.named(node) for node in ("gatekeeper", "deep_dive", "judge"))
+    [gatekeeper], [deep], [judge] = (
+        collector.named(node) for node in ("gatekeeper", "deep_dive", "judge")
+    )
     assert {each.parent_span_id for each in (gatekeeper, deep, judge)} == {case.span_id}
     calls = collector.named("chat scripted")
     assert len(calls) == len(record["calls"]) == len(model.requests)
@@ -112,13 +119,21 @@ async def test_a_failure_is_one_in_the_spans_too_and_says_nothing_of_the_post(
             got = await client.post("/v1/judge?wait=60", json={"text": POST, "deadline_s": 0.1})
             assert got.json()["outcome"] == "failure"
     # It may be held for a moment, and fail at its deadline.
-    call, case = collector.named("chat scripted")[0], collector.named("invoke_workflow baseline")[-1]
+    call, case = (
+        collector.named("chat scripted")[0],
+        collector.named("invoke_workflow baseline")[-1],
+    )
     assert (call.status.code, about(call)["error.type"]) == (Status.STATUS_CODE_ERROR, "401")
-    assert (case.status.code, about(case)["error.type"]) == (Status.STATUS_CODE_ERROR, "authentication")
+    assert (case.status.code, about(case)["error.type"]) == (
+        Status.STATUS_CODE_ERROR,
+        "authentication",
+    )
     assert not any(b"Zanzibarian" in each for each in collector.raw)
 
 
-async def test_a_collector_that_is_down_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collector_that_is_down_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:9/v1/traces")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
     async with serving(sqlite(tmp_path)) as client:
@@ -129,7 +144,11 @@ async def test_a_collector_that_is_down_ends_nothing(tmp_path: Path, monkeypatch
 async def test_without_a_collector_there_are_no_spans_and_what_makes_them_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tribunal.service.telemetry.traces", None)  # to import it would fail
+    monkeypatch.setitem(
+        sys.modules, "tribunal.service.telemetry.traces", None
+    )  # to import it would fail
     async with serving(sqlite(tmp_path)) as client:
         assert client.app.state.telemetry.traces is None  # type: ignore[attr-defined]
-        assert (await client.post("/v1/judge?wait=60", json={"text": POST, "graph": "arcade"})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", json={"text": POST, "graph": "arcade"})
+        ).status_code == 200

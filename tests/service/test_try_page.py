@@ -23,7 +23,9 @@ WEEDS = "Immigrants: the weeds in our garden."
 
 
 def events_of(got: httpx.Response) -> list[JSON]:
-    assert (got.status_code, got.headers["content-type"][:17]) == (200, "text/event-stream"), got.text
+    assert (got.status_code, got.headers["content-type"][:17]) == (200, "text/event-stream"), (
+        got.text
+    )
     return [json.loads(line[6:]) for line in got.text.splitlines() if line.startswith("data: ")]
 
 
@@ -47,7 +49,9 @@ async def test_the_page_offers_graphs_policies_and_models(database: str) -> None
             assert (await client.get(str(address))).status_code == 200, address
 
 
-async def test_a_trial_is_told_with_the_marks_in_the_post_and_its_page_is_had(database: str) -> None:
+async def test_a_trial_is_told_with_the_marks_in_the_post_and_its_page_is_had(
+    database: str,
+) -> None:
     async with serving(database, graph="arcade") as client:
         told = events_of(await client.post("/try", json={"text": WEEDS, "settings": {"rounds": 1}}))
         kinds = [each["event"] for each in told]
@@ -75,11 +79,19 @@ async def test_a_tried_post_waits_for_no_moderator(database: str) -> None:
             {"text": "a", "settings": {"policy": "/etc/passwd"}},
             "policy: '/etc/passwd': a client of this server may not",
         ),
-        ({"text": "a", "image": "/etc/passwd"}, "image: '/etc/passwd': an agent may not name a file of this machine"),
-        ({"text": "a", "keep": False}, "keep: false: a trial that is to be seen is kept; leave it out"),
+        (
+            {"text": "a", "image": "/etc/passwd"},
+            "image: '/etc/passwd': an agent may not name a file of this machine",
+        ),
+        (
+            {"text": "a", "keep": False},
+            "keep: false: a trial that is to be seen is kept; leave it out",
+        ),
     ],
 )
-async def test_what_is_wrong_is_named_with_the_way_out(body: JSON, says: str, tmp_path: Path) -> None:
+async def test_what_is_wrong_is_named_with_the_way_out(
+    body: JSON, says: str, tmp_path: Path
+) -> None:
     async with serving(made(tmp_path)) as client:
         status, message = error_of(await client.post("/try", json=body))
         assert (status, message.startswith(says)) == (400, True), message
@@ -91,7 +103,9 @@ async def test_the_key_rules_are_those_of_judge(database: str) -> None:
         page = Page(await client.get("/try"))
         assert (page.status, page.tree.get_element_by_id("with-key").get("hidden")) == (200, None)
         for key, status in (("", 401), ("tribunal_wrong", 401), (review, 403), (judge, 200)):
-            got = await client.post("/try", json={"text": "Good morning!"}, headers={"X-API-Key": key} if key else {})
+            got = await client.post(
+                "/try", json={"text": "Good morning!"}, headers={"X-API-Key": key} if key else {}
+            )
             assert got.status_code == status, got.text
         other = await key_of(database, "judge")
         case = events_of(got)[0]["id"]
@@ -106,17 +120,28 @@ async def test_a_web_page_can_t_spend_what_needs_no_key_here(tmp_path: Path) -> 
         for path in ("/v1/judge", "/try"):
             for site in ("https://elsewhere.example", "http://127.0.0.1:9", "null"):
                 headers = {"Origin": site, "Sec-Fetch-Site": "cross-site"}
-                forms: tuple[JSON, ...] = ({"files": {"text": (None, "a")}}, {"json": {"text": "a"}})
+                forms: tuple[JSON, ...] = (
+                    {"files": {"text": (None, "a")}},
+                    {"json": {"text": "a"}},
+                )
                 for form in forms:
                     got = await client.post(path, headers=headers, **form)
-                    assert (got.status_code, "another site" in got.text) == (403, True), (path, site)
+                    assert (got.status_code, "another site" in got.text) == (403, True), (
+                        path,
+                        site,
+                    )
         assert await get_json(client, "/v1/cases", "cases") == []
-        assert (await client.post("/v1/judge?wait=60", files={"text": (None, "a")})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", files={"text": (None, "a")})
+        ).status_code == 200
 
 
 async def test_no_try(tmp_path: Path) -> None:
     async with serving(made(tmp_path), try_=False) as client:
-        assert [(await client.get("/try")).status_code, (await client.post("/try", json={})).status_code] == [404, 404]
+        assert [
+            (await client.get("/try")).status_code,
+            (await client.post("/try", json={})).status_code,
+        ] == [404, 404]
 
 
 async def test_the_trial_ends_when_its_reader_stops(tmp_path: Path) -> None:
@@ -139,8 +164,12 @@ async def test_the_trial_ends_when_its_reader_stops(tmp_path: Path) -> None:
 async def test_a_post_without_an_answer_ends_with_the_reason(tmp_path: Path) -> None:
     os.environ["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
     async with (
-        listening(made(tmp_path), settings={"model": "openai:away", "attempts": 1}, graph="baseline") as url,
+        listening(
+            made(tmp_path), settings={"model": "openai:away", "attempts": 1}, graph="baseline"
+        ) as url,
         httpx.AsyncClient(base_url=url, timeout=60) as client,
     ):
-        told = events_of(await client.post("/try", json={"text": "Good morning!", "deadline_s": 0.5}))
+        told = events_of(
+            await client.post("/try", json={"text": "Good morning!", "deadline_s": 0.5})
+        )
         assert (told[-1]["title"], told[-1]["tone"]) == ("FAILED", "open")

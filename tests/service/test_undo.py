@@ -25,8 +25,14 @@ async def case_at(client: httpx.AsyncClient, case_id: str) -> JSON:
     return got
 
 
-async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_same_person(database: str) -> None:
-    async with serving(database, **KEPT) as one, serving(database, **KEPT) as other, opened(database) as store:
+async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_same_person(
+    database: str,
+) -> None:
+    async with (
+        serving(database, **KEPT) as one,
+        serving(database, **KEPT) as other,
+        opened(database) as store,
+    ):
         hook = {"url": "https://example.org/hook", "events": ["case.decided", "case.pending"]}
         assert (await one.post("/v1/webhooks", json=hook)).status_code == 201
         case = await post(one, "one: a post", post_id="p-1")
@@ -34,21 +40,33 @@ async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_s
         lee = await signed_in(other.app, named="lee")  # type: ignore[attr-defined]
         await kim.send(at="/next")
         done = await kim.send("change", at="/cases/", category="Racist", note="a misclick")
-        assert ("p-1" in done.said, case["id"] in done.said, "Undo" in done.words) == (True, False, True)
+        assert ("p-1" in done.said, case["id"] in done.said, "Undo" in done.words) == (
+            True,
+            False,
+            True,
+        )
         held = await case_at(other, case["id"])
         assert (held["status"], held["record"]["outcome"]) == ("queued", "pending")
         await lee.get(f"/desk/cases/{case['id']}")
         refused = await lee.client.post(
-            "/desk/undo", data={"csrf": csrf_of(lee.page), "cases": case["id"]}, headers={"Origin": "http://127.0.0.1"}
+            "/desk/undo",
+            data={"csrf": csrf_of(lee.page), "cases": case["id"]},
+            headers={"Origin": "http://127.0.0.1"},
         )
         check_refusal(refused, 409, "too late to undo")
         undone = await kim.send(at="/undo")
         assert (kim.case, undone.said) == (case["id"], "Undone. p-1 waits for you again.")
         assert (await case_at(other, case["id"]))["status"] == "done"
-        told = await store.fetch_rows(deliveries.select().where(deliveries.c.event == "case.decided"))
+        told = await store.fetch_rows(
+            deliveries.select().where(deliveries.c.event == "case.decided")
+        )
         assert told == []
         rows = [audit_log.readable(row) for row in await audit_log.page(store, subject=case["id"])]
-        assert [row["kind"] for row in rows][-3:] == ["case.claimed", "case.answered", "case.undone"]
+        assert [row["kind"] for row in rows][-3:] == [
+            "case.claimed",
+            "case.answered",
+            "case.undone",
+        ]
         await kim.send("accept", at="/cases/")
         await release(store, case["id"])
         record = await decided(other, case["id"])
@@ -73,7 +91,9 @@ async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database
         await release(store, case["id"])
         record = await decided(client, case["id"])
         assert (record["category"], record["explanation"]) == ("Racist", "a quotation")
-        assert abs(datetime.fromisoformat(record["review"]["at"]).timestamp() - at) < 2, "when it was decided"
+        assert abs(datetime.fromisoformat(record["review"]["at"]).timestamp() - at) < 2, (
+            "when it was decided"
+        )
         late = await kim.send(at="/undo")
         assert (late.status, "too late to undo" in late.words) == (409, True)
 
@@ -87,7 +107,9 @@ async def test_what_a_key_s_budget_had_reserved_is_given_back(sqlite: str, actio
         before = await get_json(client, "/v1/usage", headers={"X-API-Key": key})
         kim = await signed_in(client.app, reviewer, named="kim")  # type: ignore[attr-defined]
         await kim.send(at="/next")
-        await kim.send(action, at="/cases/", question="is it a quotation?" if action == "ask" else "")
+        await kim.send(
+            action, at="/cases/", question="is it a quotation?" if action == "ask" else ""
+        )
         await kim.send(at="/undo")
         assert kim.case == case["id"]
         assert await get_json(client, "/v1/usage", headers={"X-API-Key": key}) == before

@@ -45,21 +45,31 @@ def rows_of(address: str) -> dict[str, int]:
     """How many rows each table has that every release knows by this name."""
     with connected(address) as connection:
         there = set(inspect(connection).get_table_names()) & METADATA.tables.keys()
-        counted = {name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar() for name in there}
+        counted = {
+            name: connection.execute(text(f"SELECT count(*) FROM {name}")).scalar()
+            for name in there
+        }
         return {name: number for name, number in counted.items() if number}
 
 
 def records_of(address: str) -> dict[str, Any]:
     with connected(address) as connection:
-        return {row.id: (row.outcome, str(row.record)) for row in connection.execute(text("SELECT * FROM cases"))}
+        return {
+            row.id: (row.outcome, str(row.record))
+            for row in connection.execute(text("SELECT * FROM cases"))
+        }
 
 
 async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
     with past_database(release, kind, folder) as address:
         rows, records = rows_of(address), records_of(address)
         assert len(records) >= 5
-        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", address])
-        assert (told.exit_code, told.stdout) == (0, f"database tables: version {VERSION}\n"), told.output
+        told = await asyncio.to_thread(
+            CliRunner().invoke, _app(), ["service", "migrate", "--database", address]
+        )
+        assert (told.exit_code, told.stdout) == (0, f"database tables: version {VERSION}\n"), (
+            told.output
+        )
         entries = rows.get(
             "audit", len(records)
         )  # the first two releases had no audit log, which begins with its cases
@@ -70,20 +80,28 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
             client.headers.update(headers)
             ready = await get_json(client, "/readyz")
             assert (ready["ready"], ready["trouble"]) == (True, None)
-            got = await client.post("/v1/judge?wait=60", json={"text": "Good morning!", "post_id": "t-1"})
+            got = await client.post(
+                "/v1/judge?wait=60", json={"text": "Good morning!", "post_id": "t-1"}
+            )
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
             listed = await get_json(client, "/v1/cases?limit=200", "cases")
-            assert {each["id"] for each in listed} == records.keys() | {got.headers["tribunal-case"]}
+            assert {each["id"] for each in listed} == records.keys() | {
+                got.headers["tribunal-case"]
+            }
             for each in listed:
                 assert (await client.get(f"/v1/cases/{each['id']}")).status_code == 200
                 # The first two releases kept no question with a case that a person had to decide.
-                if (each["record"] or {}).get("outcome") == "pending" and release not in RELEASES[:2]:
+                if (each["record"] or {}).get("outcome") == "pending" and release not in RELEASES[
+                    :2
+                ]:
                     said = {"action": "accept", "reviewer": "kim", "note": "I agree."}
                     done = await client.post(f"/v1/cases/{each['id']}/decision", json=said)
                     assert (done.status_code, done.json()["outcome"]) == (200, "verdict"), done.text
             found = await get_json(client, "/v1/cases?post_id=post-2", "cases")
             assert len(found) == 1
-        told = await asyncio.to_thread(CliRunner().invoke, _app(), ["audit", "verify", "--database", address])
+        told = await asyncio.to_thread(
+            CliRunner().invoke, _app(), ["audit", "verify", "--database", address]
+        )
         assert told.exit_code == 0, told.output
 
 
@@ -96,7 +114,9 @@ def _app() -> Any:
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("release", RELEASES)
-async def test_a_filled_database_of_every_past_release_goes_on(release: str, kind: str, tmp_path: Path) -> None:
+async def test_a_filled_database_of_every_past_release_goes_on(
+    release: str, kind: str, tmp_path: Path
+) -> None:
     await _is_brought_up_to_date(release, kind, tmp_path)
 
 
@@ -118,7 +138,10 @@ def test_rows_that_no_release_wrote_are_refused_and_stay(kind: str, tmp_path: Pa
         told = CliRunner().invoke(_app(), ["service", "migrate", "--database", address])
         assert told.exit_code == 2
         assert told.stderr.count("\n") == 1
-        assert "can't be brought up to date: no release wrote rows of batches without status; delete " in told.stderr
+        assert (
+            "can't be brought up to date: no release wrote rows of batches without status; delete "
+            in told.stderr
+        )
         assert rows_of(address) == before
 
 
@@ -131,10 +154,13 @@ def shape(connection: Connection) -> dict[str, Any]:
     return {
         name: {
             "columns": {
-                each["name"]: (str(each["type"]), each["nullable"], each["default"]) for each in seen.get_columns(name)
+                each["name"]: (str(each["type"]), each["nullable"], each["default"])
+                for each in seen.get_columns(name)
             },
             "key": seen.get_pk_constraint(name)["constrained_columns"],
-            "unique": sorted(str(each["column_names"]) for each in seen.get_unique_constraints(name)),
+            "unique": sorted(
+                str(each["column_names"]) for each in seen.get_unique_constraints(name)
+            ),
             "references": sorted(
                 (str(each["constrained_columns"]), each["referred_table"], str(each["options"]))
                 for each in seen.get_foreign_keys(name)
@@ -143,7 +169,10 @@ def shape(connection: Connection) -> dict[str, Any]:
                 each["name"]: (
                     each["column_names"],
                     bool(each["unique"]),
-                    sorted(f"{name}: {value}" for name, value in each.get("dialect_options", {}).items()),
+                    sorted(
+                        f"{name}: {value}"
+                        for name, value in each.get("dialect_options", {}).items()
+                    ),
                 )
                 for each in seen.get_indexes(name)
             },
@@ -152,7 +181,9 @@ def shape(connection: Connection) -> dict[str, Any]:
     }
 
 
-def test_migrations_from_the_first_on_make_the_tables_that_a_new_database_has(database: str) -> None:
+def test_migrations_from_the_first_on_make_the_tables_that_a_new_database_has(
+    database: str,
+) -> None:
     with connected(database) as connection:
         new = shape(connection)
         for table in reversed(METADATA.sorted_tables):
@@ -184,7 +215,9 @@ def test_what_a_migration_adds_can_be_left_out_by_the_release_before() -> None:
 async def test_a_changed_table_is_told_in_a_line_by_migrate_and_serve(database: str) -> None:
     with connected(database) as connection:
         connection.execute(text("ALTER TABLE notes DROP COLUMN kind"))
-    told = await asyncio.to_thread(CliRunner().invoke, _app(), ["service", "migrate", "--database", database])
+    told = await asyncio.to_thread(
+        CliRunner().invoke, _app(), ["service", "migrate", "--database", database]
+    )
     assert told.exit_code == 2
     assert "table notes: column kind: is missing; " in told.stderr
     assert told.stderr.count("\n") == 1
@@ -214,11 +247,18 @@ async def test_a_replica_stays_ready_beside_the_next_release_if_its_tables_allow
         with connected(database) as connection:
             connection.execute(text(migration))
             said = {"lowest": compatible_from}
-            connection.execute(text("UPDATE alembic_version SET version_num = '9999', compatible_from = :lowest"), said)
+            connection.execute(
+                text("UPDATE alembic_version SET version_num = '9999', compatible_from = :lowest"),
+                said,
+            )
         got = await client.get("/readyz")
-        assert (got.status_code, got.json()["trouble"]) == ((200, None) if works else (503, "tables"))
+        assert (got.status_code, got.json()["trouble"]) == (
+            (200, None) if works else (503, "tables")
+        )
         if works:
-            assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+            assert (
+                await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+            ).status_code == 200
     if works:
         async with serving(database) as client:
             assert (await client.get("/readyz")).status_code == 200
@@ -233,11 +273,15 @@ async def test_tables_of_a_later_release_that_only_add_are_worked_on(database: s
     async with serving(database, settings={"model": "rehearsal"}) as client:
         with connected(database) as connection:
             connection.execute(text("ALTER TABLE cases ADD COLUMN later TEXT"))
-            connection.execute(text("ALTER TABLE notes ADD COLUMN later INTEGER NOT NULL DEFAULT 0"))
+            connection.execute(
+                text("ALTER TABLE notes ADD COLUMN later INTEGER NOT NULL DEFAULT 0")
+            )
             connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
         ready = await get_json(client, "/readyz")
         assert (ready["ready"], ready["trouble"]) == (True, None)
-        assert (await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})).status_code == 200
+        assert (
+            await client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+        ).status_code == 200
     async with serving(database) as client:
         assert (await client.get("/readyz")).status_code == 200
     assert upgrade(database) == "9999"

@@ -29,12 +29,24 @@ def picture(form: str = "PNG") -> bytes:
 async def test_an_image_is_sent_as_a_file(database: str) -> None:
     async with OpenAIServer(court_script()) as server:
         async with serving(database, settings={"model": "openai:scripted"}) as client:
-            form = {"text": "Good morning!", "graph": "baseline", "settings": '{"rounds": 2}', "post_id": "p-1"}
+            form = {
+                "text": "Good morning!",
+                "graph": "baseline",
+                "settings": '{"rounds": 2}',
+                "post_id": "p-1",
+            }
             form["earlier"] = '["How was the match?"]'
-            wrong = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
-            assert (wrong.status_code, "rounds" in wrong.text) == (400, True)  # settings are read, and checked
+            wrong = await client.post(
+                "/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())}
+            )
+            assert (wrong.status_code, "rounds" in wrong.text) == (
+                400,
+                True,
+            )  # settings are read, and checked
             form["settings"] = '{"max_text": 100}'
-            got = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
+            got = await client.post(
+                "/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())}
+            )
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
             assert got.json()["shown"] == ["text", "image"]
             case = await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}")
@@ -60,7 +72,9 @@ BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-async def test_a_form_that_is_refused(form: dict[str, str], image: bytes, status: int, says: str, sqlite: str) -> None:
+async def test_a_form_that_is_refused(
+    form: dict[str, str], image: bytes, status: int, says: str, sqlite: str
+) -> None:
     async with serving(sqlite, graph="baseline") as client:
         got = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", image)})
         check_refusal(got, status, says)
@@ -75,10 +89,15 @@ async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) ->
         await answered.wait()
         return script(request)
 
-    async with OpenAIServer(slow), serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
+    async with (
+        OpenAIServer(slow),
+        serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client,
+    ):
         app = client.app  # type: ignore[attr-defined]
         for query in (b"", b"wait=30"):
-            await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
+            await gone_at_once(
+                app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query
+            )
         second, first = await get_json(client, "/v1/cases", "cases")
         assert (first["status"], second["status"]) == ("running", "cancelled")
         answered.set()
@@ -90,13 +109,21 @@ async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) ->
 async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
     async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
         app = client.app  # type: ignore[attr-defined]
-        status = await gone_at_once(app, "/v1/batches", b'{"text": "Good', "application/x-ndjson", whole=False)
+        status = await gone_at_once(
+            app, "/v1/batches", b'{"text": "Good', "application/x-ndjson", whole=False
+        )
         assert status == 400
         assert await get_json(client, "/v1/batches", "batches") == []
 
 
 async def gone_at_once(
-    app: Any, path: str, body: bytes, kind: str = "application/json", *, query: bytes = b"", whole: bool = True
+    app: Any,
+    path: str,
+    body: bytes,
+    kind: str = "application/json",
+    *,
+    query: bytes = b"",
+    whole: bool = True,
 ) -> int:
     """The status of the answer that nobody reads."""
     coming = iter([{"type": "http.request", "body": body, "more_body": not whole}])

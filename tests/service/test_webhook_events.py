@@ -28,7 +28,9 @@ async def test_an_escalation_an_appeal_and_a_failure_are_reported(database: str)
     key = await key_of(database, "judge", "review", "lead", "admin")
     async with receiving() as receiver, courtroom(database, **AT_ONCE) as (client, server):
         client.headers["X-API-Key"] = key
-        hook = (await client.post("/v1/webhooks", json={"url": receiver.url, "events": EVENTS})).json()
+        hook = (
+            await client.post("/v1/webhooks", json={"url": receiver.url, "events": EVENTS})
+        ).json()
         assert sorted(hook["events"]) == sorted(EVENTS)
         case = await judged(client, text="post-words")
         kim = await signed_in(client.app, await key_of(database, "review"), "kim")  # type: ignore[attr-defined]
@@ -36,7 +38,12 @@ async def test_an_escalation_an_appeal_and_a_failure_are_reported(database: str)
         await kim.send("escalate", note=NOTE)
         await receiver.wait(1)
         data = receiver.read(0, hook["secret"])["data"]
-        assert (data["id"], data["reason"], data["by"], data["record"]) == (case, NOTE, "kim (a)", None)
+        assert (data["id"], data["reason"], data["by"], data["record"]) == (
+            case,
+            NOTE,
+            "kim (a)",
+            None,
+        )
         assert b"post-words" not in receiver.came[0].body.replace(b"post-words, and", b"")
 
         server.script = court_script(judge={**UNSURE, "confidence": 0.9})
@@ -45,24 +52,39 @@ async def test_an_escalation_an_appeal_and_a_failure_are_reported(database: str)
         await client.post("/v1/judge?wait=60", json={"text": "a third", "graph": "baseline"})
         await receiver.wait(3)
         appeal, failed = (receiver.read(place, hook["secret"]) for place in (1, 2))
-        assert (appeal["type"], appeal["data"]["appeal"]["appellant"]) == ("case.appealed", "user-7")
+        assert (appeal["type"], appeal["data"]["appeal"]["appellant"]) == (
+            "case.appealed",
+            "user-7",
+        )
         assert (failed["type"], failed["data"]["outcome"]) == ("case.failed", "failure")
 
 
 async def test_an_endpoint_of_a_dropped_form_is_sent_nothing(database: str) -> None:
     """An earlier version added endpoints in the forms of Slack and Coop."""
     async with opened(database) as store:
-        added = [await endpoints.add_webhook(store, f"https://hooks.example/{number}") for number in range(3)]
+        added = [
+            await endpoints.add_webhook(store, f"https://hooks.example/{number}")
+            for number in range(3)
+        ]
         ids = [webhook_id for webhook_id, _ in added]
         async with store.transaction() as connection:
-            for webhook_id, column, value in ((ids[0], "form", "slack"), (ids[1], "coop", {"action": "remove"})):
-                await connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values({column: value}))
+            for webhook_id, column, value in (
+                (ids[0], "form", "slack"),
+                (ids[1], "coop", {"action": "remove"}),
+            ):
+                await connection.execute(
+                    update(webhooks).where(webhooks.c.id == webhook_id).values({column: value})
+                )
         listed = await endpoints.list_webhooks(store)
         assert [bool(row["events"]) for row in listed] == [False, False, True]
         async with serving(database, graph="baseline") as client:
-            assert (await client.post("/v1/judge?wait=60", json={"text": "a post"})).status_code == 200
+            assert (
+                await client.post("/v1/judge?wait=60", json={"text": "a post"})
+            ).status_code == 200
             assert (await client.get("/v1/webhooks")).status_code == 200
-        assert {message["webhook_id"] for message in await Outbox(store).list_messages()} == {ids[2]}
+        assert {message["webhook_id"] for message in await Outbox(store).list_messages()} == {
+            ids[2]
+        }
 
 
 async def test_a_held_case_near_its_deadline_is_told_of_once(database: str) -> None:
@@ -71,7 +93,9 @@ async def test_a_held_case_near_its_deadline_is_told_of_once(database: str) -> N
         await endpoints.add_webhook(store, "https://hooks.example/T0", EVENTS)
         async with serving(database, settings=settings) as client:
             os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-            at = (await client.post("/v1/judge", json={"text": "a post", "graph": "baseline"})).headers["location"]
+            at = (
+                await client.post("/v1/judge", json={"text": "a post", "graph": "baseline"})
+            ).headers["location"]
             while (await client.get(at)).json()["held"] is None:
                 pass
         outbox = Outbox(store)

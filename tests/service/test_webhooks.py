@@ -56,7 +56,11 @@ async def message(client: httpx.AsyncClient, status: str) -> dict[str, Any]:
 
 async def test_every_case_that_ends_is_told_of(database: str) -> None:
     options = {**AT_ONCE, "public_url": "https://court.example/"}
-    async with receiving() as all_of_it, receiving() as some, serving(database, **options) as client:
+    async with (
+        receiving() as all_of_it,
+        receiving() as some,
+        serving(database, **options) as client,
+    ):
         record_hook = await added(client, all_of_it, with_record=True)
         hook = await added(client, some, events=["case.decided"])
         case_id = await judged(client)
@@ -64,12 +68,30 @@ async def test_every_case_that_ends_is_told_of(database: str) -> None:
         told = some.read(0, hook["secret"])
         case = await get_json(client, f"/v1/cases/{case_id}")
         assert told["type"] == "case.decided"
-        names = ("post_id", "graph", "outcome", "category", "hateful", "confidence", "uncertain", "explanation")
-        assert {name: told["data"][name] for name in names} == {name: case["record"][name] for name in names}
-        assert [told["data"][each] for each in ("id", "decided_by", "record")] == [case_id, "models", None]
+        names = (
+            "post_id",
+            "graph",
+            "outcome",
+            "category",
+            "hateful",
+            "confidence",
+            "uncertain",
+            "explanation",
+        )
+        assert {name: told["data"][name] for name in names} == {
+            name: case["record"][name] for name in names
+        }
+        assert [told["data"][each] for each in ("id", "decided_by", "record")] == [
+            case_id,
+            "models",
+            None,
+        ]
         assert told["data"]["link"] == f"https://court.example/v1/cases/{case_id}"
         assert POST["text"] not in some.came[0].body.decode()
-        assert all_of_it.read(0, record_hook["secret"])["data"] == {**told["data"], "record": case["record"]}
+        assert all_of_it.read(0, record_hook["secret"])["data"] == {
+            **told["data"],
+            "record": case["record"],
+        }
 
         await judged(client, keep=False)  # no words of it
         await asyncio.gather(some.wait(2), all_of_it.wait(2))
@@ -77,31 +99,49 @@ async def test_every_case_that_ends_is_told_of(database: str) -> None:
         assert (told["outcome"], told["hateful"]) == ("verdict", False)
         assert [told[name] for name in WORDS] == [None, None, None]
 
-        cut = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\b\0\0\0\b").decode()  # a header, and no pixels
-        got = await client.post("/v1/judge?wait=60", json={**POST, "text": "", "image": f"data:image/png;base64,{cut}"})
+        cut = base64.b64encode(
+            b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\b\0\0\0\b"
+        ).decode()  # a header, and no pixels
+        got = await client.post(
+            "/v1/judge?wait=60", json={**POST, "text": "", "image": f"data:image/png;base64,{cut}"}
+        )
         assert got.status_code == 400
         await all_of_it.wait(3)
         told = all_of_it.read(2, record_hook["secret"])
-        assert (told["type"], told["data"]["outcome"], told["data"]["post_id"]) == ("case.cancelled", None, "p-1")
+        assert (told["type"], told["data"]["outcome"], told["data"]["post_id"]) == (
+            "case.cancelled",
+            None,
+            "p-1",
+        )
         assert len(some.came) == 2
 
 
-async def test_what_is_not_taken_is_sent_again_and_then_dead_and_can_be_replayed(database: str) -> None:
+async def test_what_is_not_taken_is_sent_again_and_then_dead_and_can_be_replayed(
+    database: str,
+) -> None:
     async with receiving() as receiver, serving(database, **AT_ONCE) as client:
         receiver.answers = [500, 429, 503, 500, 204]
         hook = await added(client, receiver)
         await judged(client)
         dead = await message(client, "dead")
         assert (dead["attempts"], dead["answered"], dead["error"]) == (3, 503, "answered 503")
-        assert await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries") == []
+        assert (
+            await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries") == []
+        )
         assert len(await get_json(client, "/v1/webhooks/deliveries?status=dead", "deliveries")) == 1
         again = f"/v1/webhooks/deliveries/{dead['id']}/replay"
         assert (await client.post(again)).status_code == 202
         delivered = await message(client, "delivered")
-        assert (delivered["id"], delivered["attempts"], delivered["answered"]) == (dead["id"], 5, 204)
+        assert (delivered["id"], delivered["attempts"], delivered["answered"]) == (
+            dead["id"],
+            5,
+            204,
+        )
         assert {each.id for each in receiver.came} == {dead["id"]}
         assert len({each.body for each in receiver.came}) == 1
-        assert [receiver.read(at, hook["secret"])["data"]["post_id"] for at in range(5)] == ["p-1"] * 5
+        assert [receiver.read(at, hook["secret"])["data"]["post_id"] for at in range(5)] == [
+            "p-1"
+        ] * 5
         assert (await client.post(again)).status_code == 404  # it is dead no more
 
 
@@ -134,13 +174,22 @@ async def test_410_for_many_at_once(database: str) -> None:
         async with serving(database, **AT_ONCE) as client:
             while await get_json(client, "/v1/webhooks/deliveries?status=waiting", "deliveries"):
                 await asyncio.sleep(0.05)
-            dead = await get_json(client, f"/v1/webhooks/deliveries?status=dead&webhook={hook_id}&limit=5")
-            rest = await get_json(client, f"/v1/webhooks/deliveries?before={dead['next']}", "deliveries")
+            dead = await get_json(
+                client, f"/v1/webhooks/deliveries?status=dead&webhook={hook_id}&limit=5"
+            )
+            rest = await get_json(
+                client, f"/v1/webhooks/deliveries?before={dead['next']}", "deliveries"
+            )
             assert len({each["id"] for each in (*dead["deliveries"], *rest)}) == 8
             receiver.answers = [200]
             await endpoints.enable_webhook(store, hook_id)
             assert await Outbox(store).replay() == 8
-            while len(await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries")) < 8:
+            while (
+                len(
+                    await get_json(client, "/v1/webhooks/deliveries?status=delivered", "deliveries")
+                )
+                < 8
+            ):
                 await asyncio.sleep(0.05)
         await store.close()
 
@@ -149,9 +198,13 @@ async def a_decided_case(store: Store, post_id: str) -> str:
     """Its replica ended when it had written the outcome down."""
     record = await ajudge("Good morning!", graph="baseline", post_id=post_id)
     ended = case_store.CaseStore(store, "ended", 3.0)
-    new = leases.NewCase(graph="baseline", post={"text": "Good morning!", "post_id": post_id}, settings={})
+    new = leases.NewCase(
+        graph="baseline", post={"text": "Good morning!", "post_id": post_id}, settings={}
+    )
     case_id, *_ = await ended.take_in(new, "", here=True, most_waiting=1)
-    held = leases.Held(id=case_id, attempt=1, graph="baseline", post={}, settings={}, keep=True, key_id=None)
+    held = leases.Held(
+        id=case_id, attempt=1, graph="baseline", post={}, settings={}, keep=True, key_id=None
+    )
     assert await ended.finish(held, record)
     assert not await ended.finish(held, record)  # nor is it told twice
     return case_id
@@ -201,7 +254,11 @@ async def test_a_message_survives_the_replica_that_was_sending_it(database: str)
 
 
 async def test_two_replicas_send_a_message_once(database: str) -> None:
-    async with receiving() as receiver, serving(database, **AT_ONCE) as one, serving(database, **AT_ONCE) as two:
+    async with (
+        receiving() as receiver,
+        serving(database, **AT_ONCE) as one,
+        serving(database, **AT_ONCE) as two,
+    ):
         await added(one, receiver)
         for at in range(6):
             await judged((one, two)[at % 2], post_id=f"p-{at}", text=f"Good morning, number {at}!")
@@ -238,7 +295,9 @@ async def test_hostile_answers(sqlite: str) -> None:
         async with serving(sqlite, **options) as client:
             await added(client, receiver)
             await judged(client)
-            delivered = await message(client, "delivered")  # of the endless body not a byte is waited for
+            delivered = await message(
+                client, "delivered"
+            )  # of the endless body not a byte is waited for
             assert (delivered["attempts"], delivered["answered"]) == (4, 200)
             assert elsewhere.came == []
 
@@ -250,13 +309,17 @@ async def test_of_the_rows_of_a_batch_that_is_not_kept_no_words_are_told(sqlite:
             got = await sent(client, posts(1), keep=keep)
             await ended(client, got.headers["location"])
         await receiver.wait(2)
-        words = [[receiver.read(at, hook["secret"])["data"][name] for name in WORDS] for at in range(2)]
+        words = [
+            [receiver.read(at, hook["secret"])["data"][name] for name in WORDS] for at in range(2)
+        ]
         assert words[0] == [None, None, None]
         assert None not in words[1]
 
 
 async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "tribunal")  # as loud as the service can be; other libraries' lines: warnings
+    caplog.set_level(
+        logging.DEBUG, "tribunal"
+    )  # as loud as the service can be; other libraries' lines: warnings
     async with receiving() as receiver, serving(sqlite, **AT_ONCE) as client:
         receiver.answers = [500, 500, 410]
         hook = await added(client, receiver)
@@ -264,9 +327,22 @@ async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFix
         await message(client, "dead")
         paths = ("/v1/webhooks", "/v1/webhooks/deliveries", "/openapi.json", "/v1/cases")
         said = [(await client.get(path)).text for path in paths]
-        said += [(await client.post(f"/v1/webhooks/{hook['id']}/{what}")).text for what in ("test", "enable")]
         said += [
-            repr(DueMessage(id="", webhook_id="", attempts=1, attempts_before=0, body="", url="", secret="whsec_AAAA"))
+            (await client.post(f"/v1/webhooks/{hook['id']}/{what}")).text
+            for what in ("test", "enable")
+        ]
+        said += [
+            repr(
+                DueMessage(
+                    id="",
+                    webhook_id="",
+                    attempts=1,
+                    attempts_before=0,
+                    body="",
+                    url="",
+                    secret="whsec_AAAA",
+                )
+            )
         ]
     assert "answered 410; it is disabled" in caplog.text
     assert hook["secret"][6:] not in caplog.text + "".join(said)
@@ -275,7 +351,8 @@ async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize(
-    "url", ["http://example.com", "https://user:secret@example.com", "https://", "https://a.example/#b"]
+    "url",
+    ["http://example.com", "https://user:secret@example.com", "https://", "https://a.example/#b"],
 )
 async def test_an_endpoint_that_is_none(sqlite: str, url: str) -> None:
     async with serving(sqlite) as client:
@@ -289,7 +366,15 @@ def test_the_schedule_is_that_of_the_specification(caplog: pytest.LogCaptureFixt
     sender = WebhookSender(None, Outbox(None), GroupCommit(None), RETRIES, 20.0, (7, 30))  # type: ignore[arg-type]
 
     def pause(attempts: int, answer: DeliveryAnswer) -> float | None:
-        taken = DueMessage(id="", webhook_id="", attempts=attempts + 3, attempts_before=3, body="", url="", secret="")
+        taken = DueMessage(
+            id="",
+            webhook_id="",
+            attempts=attempts + 3,
+            attempts_before=3,
+            body="",
+            url="",
+            secret="",
+        )
         return sender._next_pause(taken, answer)
 
     failed = DeliveryAnswer(500, "answered 500")

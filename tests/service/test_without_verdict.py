@@ -29,20 +29,37 @@ def asked(**settings: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("outcome", NO_VERDICT)
-async def test_a_waiting_case_is_retried_and_decided_by_category(database: str, outcome: str) -> None:
+async def test_a_waiting_case_is_retried_and_decided_by_category(
+    database: str, outcome: str
+) -> None:
     script = court_script(explicit=True, judge=NO_VERDICT[outcome])
-    async with OpenAIServer(script), serving(database, settings=SETTINGS) as client, opened(database) as store:
+    async with (
+        OpenAIServer(script),
+        serving(database, settings=SETTINGS) as client,
+        opened(database) as store,
+    ):
         got = await client.post("/v1/judge?wait=60", json=asked(review=True))
-        assert (got.json()["outcome"], got.json()["review"]["court"]["outcome"]) == ("pending", outcome)
+        assert (got.json()["outcome"], got.json()["review"]["court"]["outcome"]) == (
+            "pending",
+            outcome,
+        )
         at = f"/v1/cases/{got.headers['tribunal-case']}"
-        check_refusal(await client.post(f"{at}/decision", json={"action": "accept"}), 400, "verdict")
-        again = await client.post(f"{at}/decision?wait=60", json={"action": "retry", "reviewer": "kim"})
+        check_refusal(
+            await client.post(f"{at}/decision", json={"action": "accept"}), 400, "verdict"
+        )
+        again = await client.post(
+            f"{at}/decision?wait=60", json={"action": "retry", "reviewer": "kim"}
+        )
         assert (again.status_code, again.json()["outcome"]) == (200, "pending"), again.text
         assert len(again.json()["trials"]) == 1
-        done = await client.post(f"{at}/decision?wait=60", json={"action": "change", "category": "Sexist"})
+        done = await client.post(
+            f"{at}/decision?wait=60", json={"action": "change", "category": "Sexist"}
+        )
         assert (done.json()["outcome"], done.json()["category"]) == ("verdict", "Sexist")
         log = await audit_log.page(store, subject=at.rpartition("/")[2], limit=100)
-        said = [audit_log.readable(each)["details"] for each in log if each["kind"] == "case.answered"]
+        said = [
+            audit_log.readable(each)["details"] for each in log if each["kind"] == "case.answered"
+        ]
         assert [each["action"] for each in said] == ["retry", "change"]
 
 
@@ -53,7 +70,17 @@ async def test_a_waiting_case_is_retried_at_the_terminal(database: str) -> None:
         case = got.headers["tribunal-case"]
         both = await run("review", "decide", case, "--retry", "--accept", "--database", database)
         assert both.exit_code == 2
-        done = await run("review", "decide", case, "--retry", "--reviewer", "kim", "--json", "--database", database)
+        done = await run(
+            "review",
+            "decide",
+            case,
+            "--retry",
+            "--reviewer",
+            "kim",
+            "--json",
+            "--database",
+            database,
+        )
         assert json.loads(done.stdout)["category"] == "Religious", done.output
 
 
@@ -61,11 +88,18 @@ async def test_a_waiting_case_is_retried_at_the_terminal(database: str) -> None:
 @pytest.mark.parametrize("way", ["reopen", "appeal"])
 async def test_an_ended_case_is_decided_by_category(database: str, outcome: str, way: str) -> None:
     script = court_script(explicit=True, judge=NO_VERDICT[outcome])
-    async with OpenAIServer(script), serving(database, settings=SETTINGS) as client, opened(database) as store:
+    async with (
+        OpenAIServer(script),
+        serving(database, settings=SETTINGS) as client,
+        opened(database) as store,
+    ):
         got = await client.post("/v1/judge?wait=60", json=asked())
         assert got.json()["outcome"] == outcome
         at = f"/v1/cases/{got.headers['tribunal-case']}"
-        why = {"reason": "nobody decided", **({"appellant": "user-7"} if way == "appeal" else {"lead": "ada"})}
+        why = {
+            "reason": "nobody decided",
+            **({"appellant": "user-7"} if way == "appeal" else {"lead": "ada"}),
+        }
         made = await client.post(f"{at}/{way}", json=why)
         assert made.status_code == 201, made.text
         where = f"{made.headers['location']}/decision"
@@ -94,5 +128,8 @@ async def test_a_lead_retries_an_ended_case_at_the_desk(database: str, outcome: 
         page = await lead.get(f"/desk/cases/{case}")
         assert page.tree.xpath("//a[contains(@href, '/reopen')]")
         await lead.send("retry", at=case)
-        assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] in ("verdict", outcome)
+        assert (await ended(client, f"/v1/cases/{case}"))["record"]["outcome"] in (
+            "verdict",
+            outcome,
+        )
         assert "accept" not in lead.page.buttons()

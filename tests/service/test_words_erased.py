@@ -48,14 +48,21 @@ async def cells(database: str) -> str:
             for name in [*METADATA.tables, "checkpoints", *of_checkpoints]:
                 rows = (await connection.execute(text(f"SELECT * FROM {name}"))).all()
                 held += [
-                    repr(tuple(bytes(cell) if isinstance(cell, memoryview) else cell for cell in row)) for row in rows
+                    repr(
+                        tuple(bytes(cell) if isinstance(cell, memoryview) else cell for cell in row)
+                    )
+                    for row in rows
                 ]
     return "\n".join(held)
 
 
 def on_disk(folder: Path) -> list[str]:
     """The files in which the word stands."""
-    return [path.name for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    return [
+        path.name
+        for path in folder.rglob("*")
+        if path.is_file() and WORD.encode() in path.read_bytes()
+    ]
 
 
 async def kinds(database: str, subject: str | None = None) -> list[str]:
@@ -78,7 +85,9 @@ def script() -> Any:
 
 
 async def judged(client: httpx.AsyncClient, server: ScriptedServer, **more: Any) -> str:
-    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    os.environ["OPENAI_BASE_URL"] = (
+        f"{server.url}/v1"  # taken away again before the next test (conftest)
+    )
     asked = {"text": f"these {WORD}", "graph": "tribunal", "settings": {"review": True}, **more}
     got = await client.post("/v1/judge?wait=60", json=asked)
     assert (got.status_code, got.json()["outcome"]) == (200, "pending"), got.text
@@ -95,7 +104,10 @@ async def aged(database: str, case: str, days: float) -> None:
 @pytest.mark.long
 async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path) -> None:
     images = tmp_path / "data" / "images"
-    async with ScriptedServer(script()) as server, serving(database, webhook_http=True, **COURT) as client:
+    async with (
+        ScriptedServer(script()) as server,
+        serving(database, webhook_http=True, **COURT) as client,
+    ):
         hook = {"url": "http://127.0.0.1:9/", "with_record": True}
         assert (await client.post("/v1/webhooks", json=hook)).is_success
         decided = await judged(client, server, image=picture("teal"))
@@ -104,15 +116,27 @@ async def test_a_case_s_words_are_erased_over_http(database: str, tmp_path: Path
         said = {"action": "ask", "question": f"is it {WORD}?"}
         again = await client.post(f"/v1/cases/{decided}/decision?wait=60", json=said)
         assert again.json()["outcome"] == "pending", again.text
-        said = {"action": "change", "category": "NotHate", "note": f"noted {WORD}", "reviewer": "kim"}
+        said = {
+            "action": "change",
+            "category": "NotHate",
+            "note": f"noted {WORD}",
+            "reviewer": "kim",
+        }
         done = (await client.post(f"/v1/cases/{decided}/decision?wait=60", json=said)).json()
         assert len(list(images.iterdir())) == 2
 
         for case in (decided, waits):
-            assert (await client.delete(f"/v1/cases/{case}/words")).json() == {"id": case, "erased": 1}
+            assert (await client.delete(f"/v1/cases/{case}/words")).json() == {
+                "id": case,
+                "erased": 1,
+            }
         shown = await get_json(client, f"/v1/cases/{decided}")
         left = Record.model_validate(shown["record"])
-        assert (left.outcome, left.category, left.image_sha256) == ("verdict", "NotHate", done["image_sha256"])
+        assert (left.outcome, left.category, left.image_sha256) == (
+            "verdict",
+            "NotHate",
+            done["image_sha256"],
+        )
         shown = await get_json(client, f"/v1/cases/{waits}")
         assert shown["cancelled"] == "its words were erased before anybody had decided"
         assert (shown["post"], shown["question"]) == ({"post_id": "p-1"}, None)
@@ -146,21 +170,29 @@ async def test_a_replica_erases_by_itself_what_is_old(database: str, tmp_path: P
             new = await judged(client, server, text="of today")
             await client.post(f"/v1/cases/{new}/decision?wait=60", json={"action": "accept"})
             waits = await judged(client, server, text="still to be decided")
-            batch = (await sent(client, lines({"id": "r", "text": "a row", "column": WORD}))).json()["id"]
+            batch = (
+                await sent(client, lines({"id": "r", "text": "a row", "column": WORD}))
+            ).json()["id"]
             await ended(client, f"/v1/batches/{batch}")
             [row] = await get_json(client, "/v1/cases", "cases", params={"batch_id": batch})
         for case in (old, waits, row["id"]):
             await aged(database, case, 31)
         async with serving(database, retain_words="30d", **COURT) as client:
             while True:  # it looks as soon as it is there
-                found = {case: await get_json(client, f"/v1/cases/{case}") for case in (old, row["id"], new, waits)}
+                found = {
+                    case: await get_json(client, f"/v1/cases/{case}")
+                    for case in (old, row["id"], new, waits)
+                }
                 if all(found[case]["erased"] for case in (old, row["id"])):
                     break
                 await asyncio.sleep(0.02)
             assert found[old]["record"]["outcome"] == "verdict"
             assert (found[new]["erased"], found[waits]["erased"]) == (None, None)
             [line] = await table(client, batch, "jsonl")
-            assert (line["post_id"], line["outcome"]) == ("r", found[row["id"]]["record"]["outcome"])
+            assert (line["post_id"], line["outcome"]) == (
+                "r",
+                found[row["id"]]["record"]["outcome"],
+            )
             for case in (new, waits):
                 assert (await client.delete(f"/v1/cases/{case}/words")).json()["erased"] == 1
             # The file of a database that runs holds nothing of it either, nor does the log beside it.
@@ -181,7 +213,12 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     scripted_model.answer("arcade/judge", {**UNSURE, "reasoning": WORD, "cue": None})
     asked = ("judge", f"these {WORD}", "--review", "--set", "review_rule=all", "--json", "--id")
     first, second = (json.loads(run(*asked, name).stdout)["thread"] for name in ("p-1", "p-2"))
-    assert run("review", "decide", first, "--accept", "--note", f"noted {WORD}", "--reviewer", "kim").exit_code == 0
+    assert (
+        run(
+            "review", "decide", first, "--accept", "--note", f"noted {WORD}", "--reviewer", "kim"
+        ).exit_code
+        == 0
+    )
     assert {"service.sqlite"} == {path.partition("-wal")[0] for path in on_disk(data)}
 
     assert json.loads(run("cases", "forget", "--older-than", "0", "--dry-run", "--json").stdout) == {
@@ -193,15 +230,27 @@ def test_from_the_terminal(tmp_path: Path, scripted_model: ScriptedModel) -> Non
     gone = run("review", "show", first)
     check_exit(gone, 2, "its words were erased")
     left = json.loads(run("cases", "show", first, "--json").stdout)
-    assert (left["reviewer"], left["category"], left["record"]["explanation"]) == ("kim", "Religious", "")
+    assert (left["reviewer"], left["category"], left["record"]["explanation"]) == (
+        "kim",
+        "Religious",
+        "",
+    )
     assert WORD in run("review", "show", second).stdout
 
     assert run("cases", "forget", "--case", second, "--yes").exit_code == 0
-    for chosen in (("--post", "p-1"), ("--post", "nope"), ("--case", "nope"), ("--older-than", "90d")):
+    for chosen in (
+        ("--post", "p-1"),
+        ("--post", "nope"),
+        ("--case", "nope"),
+        ("--older-than", "90d"),
+    ):
         for more in (("--yes",), ("--yes", "--json"), ("--dry-run",), ()):
             nothing = run("cases", "forget", *chosen, *more)
             assert nothing.exit_code == 1, (chosen, more)
-            assert "--json" in more or f"matches {' '.join(chosen)}; nothing was erased" in nothing.stdout
+            assert (
+                "--json" in more
+                or f"matches {' '.join(chosen)}; nothing was erased" in nothing.stdout
+            )
     assert run("review", "decide", second, "--accept").exit_code == 2
     assert on_disk(data) == []
     verified = run("audit", "verify")

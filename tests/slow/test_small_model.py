@@ -64,5 +64,6 @@ async def test_every_case_comes_to_an_end(graph: str, monkeypatch: pytest.Monkey
         kind = record.fault["kind"] if record.fault else ""
         outcomes[f"{record.outcome} {kind}".strip()] += 1
         print(graph, record.outcome, kind, record.explanation[:100], flush=True)  # noqa: T201 (read with -s)
-    print(f"| `{graph}` | {len(posts)} | {', '.join(f'{n} {kind}' for kind, n in outcomes.items())} |")  # noqa: T201
+    counts = ", ".join(f"{n} {kind}" for kind, n in outcomes.items())
+    print(f"| `{graph}` | {len(posts)} | {counts} |")  # noqa: T201
     assert sum(outcomes.values()) == len(posts)

@@ -29,7 +29,8 @@ class Call(Frozen):
     seat: str = Field(description="for which seat of the graph")
     model: str = Field(description="provider and model")
     model_class: str | None = Field(
-        default=None, description="the class of the model where it was given as an object; None where it was named"
+        default=None,
+        description="the class of the model where it was given as an object; None where it was named",
     )
     served: str | None = Field(
         default=None,
@@ -37,20 +38,26 @@ class Call(Frozen):
         "calls its weights and configuration (`system_fingerprint`)",
     )
     temperature: float | None = Field(description="the temperature sent; null if none")
-    wanted_temperature: float | None = Field(default=None, description="the temperature set, if the model took another")
+    wanted_temperature: float | None = Field(
+        default=None, description="the temperature set, if the model took another"
+    )
     prompt_sha: str = Field(description="the hash of the whole prompt")
     prompt_tokens: int = Field(default=0, description="tokens of the prompt")
-    cached_tokens: int = Field(default=0, description="of the prompt's tokens, those the provider's own cache served")
+    cached_tokens: int = Field(
+        default=0, description="of the prompt's tokens, those the provider's own cache served"
+    )
     completion_tokens: int = Field(default=0, description="tokens of the answer")
     seconds: float = Field(default=0.0, description="how long it took, retries included")
     attempts: int = Field(default=1, description="attempts, the first included")
     cached: bool = Field(default=False, description="true: the answer came from the cache")
     format: str = Field(
-        default="", description="the response format that was answered: json_schema, json_object or prompt"
+        default="",
+        description="the response format that was answered: json_schema, json_object or prompt",
     )
     key: int | None = Field(default=None, description="which key of the provider's pool, by number")
     shown: tuple[ShownPart, ...] | None = Field(
-        default=None, description="what of the case stood in the request that was answered; None in old records"
+        default=None,
+        description="what of the case stood in the request that was answered; None in old records",
     )
     repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
     draw: int = Field(default=0, description="which of several draws of the same call this is")
@@ -75,7 +82,9 @@ class Usage(Frozen):
     prompt_tokens: int = Field(default=0, description="tokens of prompts")
     completion_tokens: int = Field(default=0, description="tokens of answers")
     seconds: float = Field(default=0.0, description="summed over the calls")
-    cached_tokens: int = Field(default=0, description="tokens of prompts that a provider's cache served")
+    cached_tokens: int = Field(
+        default=0, description="tokens of prompts that a provider's cache served"
+    )
     estimated: int = Field(
         default=0,
         exclude_if=lambda calls: not calls,

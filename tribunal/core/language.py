@@ -59,11 +59,15 @@ def parse_language(given: str) -> str | None:
         if first.casefold() in _NONE:
             return None
         if first.casefold() in names:
-            return "-".join((first.casefold(), *(part.upper() if len(part) == 2 else part for part in more)))
+            return "-".join(
+                (first.casefold(), *(part.upper() if len(part) == 2 else part for part in more))
+            )
     by_name = {name.casefold(): tag for tag, name in reversed(names.items())}
     if words.casefold() in by_name:
         return by_name[words.casefold()].replace("_", "-")
-    raise BadInput(f"language: {given[:80]!r}: is no language; give a tag such as en, ko or pt-BR, or leave it out")
+    raise BadInput(
+        f"language: {given[:80]!r}: is no language; give a tag such as en, ko or pt-BR, or leave it out"
+    )
 
 
 @lru_cache(maxsize=256)
@@ -75,7 +79,9 @@ def language_name(tag: str) -> str:
     return names.get(tag.replace("-", "_")) or names.get(tag.partition("-")[0], tag)
 
 
-async def language_of_post(given: str | None, text: str) -> tuple[str | None, Literal["given", "detected"] | None]:
+async def language_of_post(
+    given: str | None, text: str
+) -> tuple[str | None, Literal["given", "detected"] | None]:
     """Return the language of a post as a tag, and how it is known; None twice if it isn't.
 
     Args:
@@ -94,7 +100,9 @@ async def language_of_post(given: str | None, text: str) -> tuple[str | None, Li
     await _load_off_loop(_load_detector)
     guess = _guess_language(text)
     if guess not in (None, "en"):
-        await _load_off_loop(_language_names)  # they are half as long in reading, and English posts need none
+        await _load_off_loop(
+            _language_names
+        )  # they are half as long in reading, and English posts need none
     return (guess, "detected") if _is_known(guess) else (None, None)
 
 
@@ -154,7 +162,11 @@ async def _load_off_loop(load: Any) -> None:
 def _clean_letters(text: str) -> str:
     """Return a text's words on one line, in small letters; empty if they are too few to tell anything."""
     words = " ".join(_NO_WORDS.sub(" ", text[:READ]).lower().split())
-    return words if len("".join(filter(str.isalpha, words)).encode("utf-8", "ignore")) >= LETTERS else ""
+    return (
+        words
+        if len("".join(filter(str.isalpha, words)).encode("utf-8", "ignore")) >= LETTERS
+        else ""
+    )
 
 
 @lru_cache(maxsize=1)

@@ -23,15 +23,21 @@ def fill_schema(schema: JSON, words: Callable[[], str]) -> Any:
             return filled(schema["$defs"][form["$ref"].rpartition("/")[2]])
         if "const" in form or "enum" in form:
             return form["const"] if "const" in form else form["enum"][0]
-        if options := form.get("anyOf") or form.get("oneOf") or form.get("allOf"):
-            return filled(next((each for each in options if each.get("type") != "null"), options[0]))
+        options = form.get("anyOf") or form.get("oneOf") or form.get("allOf")
+        if options:
+            return filled(
+                next((each for each in options if each.get("type") != "null"), options[0])
+            )
         kind = form.get("type")
         if kind == "object":
             return {name: filled(each) for name, each in form.get("properties", {}).items()}
         if kind == "array" and form.get("default") == []:
             return []
         if kind == "array":
-            return [filled(form["items"]) for _ in range(min(max(form.get("minItems", 0), 1), form.get("maxItems", 1)))]
+            return [
+                filled(form["items"])
+                for _ in range(min(max(form.get("minItems", 0), 1), form.get("maxItems", 1)))
+            ]
         if kind in ("number", "integer"):
             return form.get("minimum", 0)
         return {"boolean": False, "null": None}.get(kind, words()[: form.get("maxLength")])

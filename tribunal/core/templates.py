@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def make_template_environment(
-    read_template: Callable[[str], str], show_value: Callable[[Any], Any], *, autoescape: bool = True
+    read_template: Callable[[str], str],
+    show_value: Callable[[Any], Any],
+    *,
+    autoescape: bool = True,
 ) -> Environment:
     """Return an environment in which a missing variable is an error.
 
@@ -39,4 +42,6 @@ def visible_value(value: Any) -> Any:
 
     if value is None:
         return "–"
-    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return (
+        make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    )

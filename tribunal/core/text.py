@@ -30,7 +30,8 @@ _HIDDEN = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 # Line breaks of a kind that only some programs break a line at, and signs that reach over the characters after them.
-_BREAKS, _SURROGATES = "\x0b\x0c\x85\u2028\u2029", "\ud800-\udfff"
+_BREAKS = "\x0b\x0c\x85\u2028\u2029"
+_SURROGATES = "\ud800-\udfff"
 _SIGNS = "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U0001343f"
 
 _GONE = re.compile(f"[{_HIDDEN}]")
@@ -50,7 +51,9 @@ def nearest_names(word: str, known: Iterable[str]) -> list[str]:
     """Return the known word that is nearly this word, or the two most similar words. Letter case doesn't count."""
     folded = {each.casefold(): each for each in known}
     wrong = word.casefold()
-    found = get_close_matches(wrong, folded, n=1, cutoff=0.8) or get_close_matches(wrong, folded, n=2, cutoff=0.5)
+    found = get_close_matches(wrong, folded, n=1, cutoff=0.8) or get_close_matches(
+        wrong, folded, n=2, cutoff=0.5
+    )
     return [folded[each] for each in found]
 
 
@@ -173,8 +176,12 @@ def _written_out(found: re.Match[str]) -> str:
     if run[0] == "\r":
         return "\n"
     before = found.string[found.start() - 1] if found.start() else " "
-    shown = [_one_written_out(*pair) for pair in zip((before + run)[:_MOST_HIDDEN], run, strict=False)]
-    if len(run) > _MOST_HIDDEN:  # written out they are eight times as long, and a post may hold nothing else
+    shown = [
+        _one_written_out(*pair) for pair in zip((before + run)[:_MOST_HIDDEN], run, strict=False)
+    ]
+    if (
+        len(run) > _MOST_HIDDEN
+    ):  # written out they are eight times as long, and a post may hold nothing else
         shown.append(f"[and {len(run) - _MOST_HIDDEN} more that can't be seen]")
     return "".join(shown)
 
@@ -207,7 +214,9 @@ class TooDeep(ValueError):
 
 def _parse_whole_number(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"it holds a number of {len(digits)} digits, more than anything counts with")
+        raise ValueError(
+            f"it holds a number of {len(digits)} digits, more than anything counts with"
+        )
     return int(digits)
 
 
@@ -215,7 +224,9 @@ def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these pairs; raise `ValueError` if two have one name, as only the last would be read."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        twice = next(
+            name for name, count in Counter(name for name, _ in pairs).items() if count > 1
+        )
         raise ValueError(f"an object has the name {twice!r} twice")
     return members
 
@@ -234,7 +245,9 @@ def parse_json(text: str | bytes, *, unique: bool = False) -> Any:
     decoder = _UNIQUE_JSON if unique else _JSON
     try:
         return decoder.decode(
-            text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass")
+            text
+            if isinstance(text, str)
+            else text.decode(json.detect_encoding(text), "surrogatepass")
         )
     except RecursionError:
         raise TooDeep("it is nested too deeply") from None
@@ -280,7 +293,9 @@ _BEGINS_ONE = ("sk-", "aiza", "bearer", "api-key", "api_key", "tribunal_")
 # A printable character other than the quotation mark and the backslash, as JSON may write it; and how one begins, since
 # every answer in JSON has other escapes.
 _ESCAPES = ("\\u00", "\\U00", "\\/")
-_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|5[0-9abdef])|(/))", re.IGNORECASE)
+_ESCAPED = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|5[0-9abdef])|(/))", re.IGNORECASE
+)
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
@@ -294,9 +309,14 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
         if len(secret) >= SHORTEST:
             whole = _strike_key(whole, secret)
-            if (encoded := _encoded(secret)) != secret:
+            encoded = _encoded(secret)
+            if encoded != secret:
                 whole = _strike_key(whole, encoded)
-    return _KEY_LIKE.sub(_STRUCK, whole) if any(map(whole.lower().__contains__, _BEGINS_ONE)) else whole
+    return (
+        _KEY_LIKE.sub(_STRUCK, whole)
+        if any(map(whole.lower().__contains__, _BEGINS_ONE))
+        else whole
+    )
 
 
 def scrub_json(told: Told, secrets: Iterable[str]) -> Told:
@@ -305,7 +325,9 @@ def scrub_json(told: Told, secrets: Iterable[str]) -> Told:
     if type(held) is str:
         held = scrub(held, secrets)
     elif isinstance(held, Mapping):
-        held = {scrub_json(name, secrets): scrub_json(value, secrets) for name, value in held.items()}
+        held = {
+            scrub_json(name, secrets): scrub_json(value, secrets) for name, value in held.items()
+        }
     elif isinstance(held, list | tuple):
         held = [scrub_json(value, secrets) for value in held]
     return held  # type: ignore[no-any-return]
@@ -337,7 +359,8 @@ def _strike_beginnings(text: str, secret: str, length: int, mark: str) -> str:
 
     Such a piece begins a word: two numbers may have much in common.
     """
-    kept, at = [], 0
+    kept = []
+    at = 0
     while (found := text.find(secret[:length], at)) != -1:
         end = found + length
         before = text[found - 1 : found]

@@ -40,7 +40,9 @@ def text_signature(text: str) -> str:
     if not words:
         return ""
     made = _empty_hash().copy()
-    made.update_batch({words[at : at + _RUN].encode() for at in range(max(1, len(words) - _RUN + 1))})
+    made.update_batch(
+        {words[at : at + _RUN].encode() for at in range(max(1, len(words) - _RUN + 1))}
+    )
     return b64encode(made.hashvalues.astype("uint8").tobytes()).decode()
 
 

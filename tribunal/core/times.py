@@ -14,7 +14,9 @@ MOST_SECONDS = 5.0  # by which a machine's clock may differ without a word
 class DatabaseClock:
     """The time of the database, measured once in a while and continued by this process's monotonic clock."""
 
-    ahead_of_monotonic: float | None = None  # None: the machine's own clock is the database's, as for SQLite
+    ahead_of_monotonic: float | None = (
+        None  # None: the machine's own clock is the database's, as for SQLite
+    )
     ahead_before: float | None = None  # when it was last looked whether the clock has jumped
     jumped_at: float = float("-inf")  # by `time.monotonic`
 
@@ -22,7 +24,9 @@ class DatabaseClock:
 CLOCK = DatabaseClock()
 
 
-def set_database_clock(database_time: float | None, asked: float = 0.0, answered: float = 0.0) -> None:
+def set_database_clock(
+    database_time: float | None, asked: float = 0.0, answered: float = 0.0
+) -> None:
     """Set the clock of this process by the database's.
 
     Args:
@@ -32,7 +36,9 @@ def set_database_clock(database_time: float | None, asked: float = 0.0, answered
     """
     before = CLOCK.ahead_of_monotonic
     if database_time is None or before is None or not asked <= database_time - before <= answered:
-        CLOCK.ahead_of_monotonic = None if database_time is None else database_time - (asked + answered) / 2
+        CLOCK.ahead_of_monotonic = (
+            None if database_time is None else database_time - (asked + answered) / 2
+        )
 
 
 def database_now() -> float:
@@ -82,7 +88,9 @@ def format_time(at: float | str | None, *, with_year: bool = False) -> str:
     if at is None:
         return "–"
     try:
-        moment = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+        moment = (
+            datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+        )
     except ValueError:
         return str(at)
     if isinstance(at, str) and len(at) <= len("2026-11-23"):
@@ -107,7 +115,11 @@ def format_duration(seconds: float) -> str:
 
 def format_time_left(seconds: float) -> str:
     """Return how long a claim still holds, in whole minutes: 15 min left."""
-    return f"{max(1, round(seconds / 60))} min left" if seconds < 2 * 3_600 else f"{format_duration(seconds)} left"
+    return (
+        f"{max(1, round(seconds / 60))} min left"
+        if seconds < 2 * 3_600
+        else f"{format_duration(seconds)} left"
+    )
 
 
 _SECONDS_OF_UNIT = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
@@ -146,7 +158,9 @@ def moment_of(written: str, now: float) -> float:
         try:
             moment = datetime.fromisoformat(written.strip())
         except ValueError:
-            raise ValueError(f"{written[:40]!r} is no time; give such as 90d or 2027-03-01") from None
+            raise ValueError(
+                f"{written[:40]!r} is no time; give such as 90d or 2027-03-01"
+            ) from None
         at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     if not now < at <= now + 100 * 365.25 * 86_400:
         raise ValueError(f"{written[:40]!r} is not within the next hundred years")

@@ -29,27 +29,46 @@ class ContentFilter(Frozen):
     """
 
     category: str | None = Field(
-        default=None, max_length=200, examples=["NotHate"], description="the verdict's; the models' while it waits"
+        default=None,
+        max_length=200,
+        examples=["NotHate"],
+        description="the verdict's; the models' while it waits",
     )
     clause: str | None = Field(
-        default=None, max_length=80, pattern="^\\S+$", examples=["H1.2"], description="a clause that it rests on"
+        default=None,
+        max_length=80,
+        pattern="^\\S+$",
+        examples=["H1.2"],
+        description="a clause that it rests on",
     )
-    severity: Severity | None = Field(default=None, examples=["high"], description="the highest of its clauses")
+    severity: Severity | None = Field(
+        default=None, examples=["high"], description="the highest of its clauses"
+    )
     image: Literal["with", "without"] | None = Field(
         default=None, examples=["with"], description="whether the post has an image"
     )
-    language: str | None = Field(default=None, max_length=80, examples=["de"], description="of the post, by its code")
+    language: str | None = Field(
+        default=None, max_length=80, examples=["de"], description="of the post, by its code"
+    )
     older: float | None = Field(default=None, ge=0, examples=[24], description="than so many hours")
-    younger: float | None = Field(default=None, ge=0, examples=[24], description="than so many hours")
-    surer: float | None = Field(default=None, ge=0, le=1, examples=[0.5], description="at least so confident")
-    less_sure: float | None = Field(default=None, ge=0, le=1, examples=[0.5], description="at most so confident")
+    younger: float | None = Field(
+        default=None, ge=0, examples=[24], description="than so many hours"
+    )
+    surer: float | None = Field(
+        default=None, ge=0, le=1, examples=[0.5], description="at least so confident"
+    )
+    less_sure: float | None = Field(
+        default=None, ge=0, le=1, examples=[0.5], description="at most so confident"
+    )
     cluster: str | None = Field(
         default=None,
         max_length=80,
         examples=["case-20261127-1a2b3c4d"],
         description="find the cases to review with this case's text, image and policy",
     )
-    text: str | None = Field(default=None, max_length=1000, examples=["tea"], description="words of the post")
+    text: str | None = Field(
+        default=None, max_length=1000, examples=["tea"], description="words of the post"
+    )
 
 
 class CaseFilter(ContentFilter):
@@ -86,7 +105,12 @@ async def find_cases(
     settings and records.
     """
     shown = [cases.c[name] for name in _SUMMARY] if columns is None else columns
-    query = select(*shown).where(cases.c.appeal_id.is_(None), *conditions).order_by(cases.c.id.desc()).limit(limit)
+    query = (
+        select(*shown)
+        .where(cases.c.appeal_id.is_(None), *conditions)
+        .order_by(cases.c.id.desc())
+        .limit(limit)
+    )
     if before is not None:
         query = query.where(cases.c.id < before)
     return await store.fetch_rows(query.where(*filter_conditions(store, wanted)))
@@ -111,16 +135,23 @@ def _condition(store: Store, name: str, value: Any) -> Any:
         case "clause":
             return cases.c.cited.contains(f" {value} ", autoescape=True)
         case "image":
-            return cases.c.image_sha.is_not(None) if value == "with" else cases.c.image_sha.is_(None)
+            return (
+                cases.c.image_sha.is_not(None) if value == "with" else cases.c.image_sha.is_(None)
+            )
         case "cluster":
             other = cases.alias()
-            return cases.c.same_text == select(other.c.same_text).where(other.c.id == value).scalar_subquery()
+            return (
+                cases.c.same_text
+                == select(other.c.same_text).where(other.c.id == value).scalar_subquery()
+            )
         case "since":
             return cases.c.created >= value
         case "until":
             return cases.c.created < value
         case "policy":
-            return or_(cases.c.policy_name == value, cases.c.policy_sha.startswith(value, autoescape=True))
+            return or_(
+                cases.c.policy_name == value, cases.c.policy_sha.startswith(value, autoescape=True)
+            )
         case "text":
             return post_text(store).icontains(value, autoescape=True)
         case "reviewer":
@@ -148,5 +179,7 @@ async def load_case(store: Store, case_id: str) -> JSON:
     shown = [cases.c[name] for name in (*_SUMMARY, "post", "settings", "record")]
     row = await store.fetch_row(select(*shown).where(cases.c.id == case_id))
     if row is None:
-        raise BadInput(f"case: {case_id[:80]}: there is none in {store.address}; tribunal cases list shows them")
+        raise BadInput(
+            f"case: {case_id[:80]}: there is none in {store.address}; tribunal cases list shows them"
+        )
     return row

@@ -36,7 +36,14 @@ from tribunal.docket.record_rows import (
     store_texts,
     texts_of,
 )
-from tribunal.docket.reservations import NO_RESERVATION, USUAL_BOUNDS, CaseBounds, reserve, reserve_for_attempt, settle
+from tribunal.docket.reservations import (
+    NO_RESERVATION,
+    USUAL_BOUNDS,
+    CaseBounds,
+    reserve,
+    reserve_for_attempt,
+    settle,
+)
 from tribunal.errors import Problem
 from tribunal.models.budget import Spending
 from tribunal.schema import JSON, Record
@@ -57,9 +64,16 @@ class CaseStore:
         sampling: Sampling | None = None, bounds: CaseBounds = USUAL_BOUNDS,
     ) -> None:  # fmt: skip
         """Use a database; `bounds` say what a case takes of a daily budget where its settings don't."""
-        self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
-        self.outbox, self.writes, self.bounds = outbox or Outbox(store), GroupCommit(store, Problem), bounds
-        self._texts_there: set[TextName] = set()  # of policies, prompts and protocols: they are stored, and stay
+        self._store = store
+        self.replica = replica
+        self._takeover = takeover
+        self._sampling = sampling
+        self.outbox = outbox or Outbox(store)
+        self.writes = GroupCommit(store, Problem)
+        self.bounds = bounds
+        self._texts_there: set[TextName] = (
+            set()
+        )  # of policies, prompts and protocols: they are stored, and stay
         self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     # Taken in, and taken up
@@ -99,13 +113,29 @@ class CaseStore:
             Problem: too many cases wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
         unset = {name for name in ("author_sha", "practice") if getattr(new, name) is None}
-        case_id, asked = new_id(), new.model_dump(mode="json", exclude=unset)
+        case_id = new_id()
+        asked = new.model_dump(mode="json", exclude=unset)
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
         here = here and not (new.keep and hold)
-        if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
+        if (
+            here
+            and new.keep
+            and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1))
+        ):
             here = False
-        begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
-        made = {"id": case_id, "created": database_now(), "key_id": key_id or None, "attempt": 0, **row, **begun}
+        begun: JSON = (
+            {"status": "running", "owner": self.replica, "attempt": 1}
+            if here
+            else {"status": "queued"}
+        )
+        made = {
+            "id": case_id,
+            "created": database_now(),
+            "key_id": key_id or None,
+            "attempt": 0,
+            **row,
+            **begun,
+        }
         made |= {"deadline": deadline, **(hold.columns() if hold else {})}
         is_named = idempotency_key is not None or again is not None
         entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
@@ -122,12 +152,25 @@ class CaseStore:
                     if before is not None:
                         return Intake(before, False)
                 if not here:
-                    waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
+                    waiting = (
+                        select(func.count()).select_from(cases).where(cases.c.status == "queued")
+                    )
                     if (await connection.execute(waiting)).scalar_one() >= most_waiting:
-                        raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
-                reserved = await reserve(self._store, connection, key_id, new.graph, new.settings, 1, self.bounds)
-                priority = select(api_keys.c.priority).where(api_keys.c.id == key_id).scalar_subquery()
-                more = {"priority": func.coalesce(priority, 0), **({} if reserved is None else reserved.columns())}
+                        raise Problem(
+                            "busy",
+                            f"{most_waiting} cases wait already; come back later",
+                            retry_after=10,
+                        )
+                reserved = await reserve(
+                    self._store, connection, key_id, new.graph, new.settings, 1, self.bounds
+                )
+                priority = (
+                    select(api_keys.c.priority).where(api_keys.c.id == key_id).scalar_subquery()
+                )
+                more = {
+                    "priority": func.coalesce(priority, 0),
+                    **({} if reserved is None else reserved.columns()),
+                }
                 await connection.execute(cases.insert().values(**made, **more))
             group.log(by, entry)
             if not here:
@@ -147,7 +190,11 @@ class CaseStore:
         row = new.model_dump(mode="json") | {"id": new_id(), "created": database_now()}
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1}
         async with self._store.transaction() as connection:
-            made = (await connection.execute(cases.insert().returning(cases), row | begun)).mappings().one()
+            made = (
+                (await connection.execute(cases.insert().returning(cases), row | begun))
+                .mappings()
+                .one()
+            )
         return held_case_from_row(made)
 
     async def list_free(
@@ -168,15 +215,28 @@ class CaseStore:
         wanted = true() if case_id is None else cases.c.id == case_id
         while True:
             async with self._store.transaction() as connection:
-                found = await connection.execute(self._next_free(1).where(wanted).with_for_update(skip_locked=True))
-                if (case_id := found.scalar()) is None:
+                found = await connection.execute(
+                    self._next_free(1).where(wanted).with_for_update(skip_locked=True)
+                )
+                case_id = found.scalar()
+                if case_id is None:
                     return None
                 try:
                     return await self._take_up(connection, cases.c.id == case_id, self._is_free())
                 except Problem as problem:
-                    held = {"held": problem.message, "held_until": database_now() + (problem.retry_after or 0)}
-                    waits = {"status": "queued", "owner": None, "attempt": cases.c.attempt - 1, **NO_RESERVATION}
-                    await connection.execute(update(cases).where(cases.c.id == case_id).values(**waits, **held))
+                    held = {
+                        "held": problem.message,
+                        "held_until": database_now() + (problem.retry_after or 0),
+                    }
+                    waits = {
+                        "status": "queued",
+                        "owner": None,
+                        "attempt": cases.c.attempt - 1,
+                        **NO_RESERVATION,
+                    }
+                    await connection.execute(
+                        update(cases).where(cases.c.id == case_id).values(**waits, **held)
+                    )
 
     def _next_free(self, limit: int) -> Any:
         """Return the query for cases that could be taken up, in the order of the queue."""
@@ -191,7 +251,9 @@ class CaseStore:
             Problem: its key's budget is spent.
         """
         async with self._store.transaction() as connection:
-            return await self._take_up(connection, cases.c.id == case_id, self._is_free(any_way_in=any_way_in))
+            return await self._take_up(
+                connection, cases.c.id == case_id, self._is_free(any_way_in=any_way_in)
+            )
 
     async def reopen(self, row: JSON) -> Held | None:
         """Take up a case that waits for a person, and whose trial is lost; None where somebody else has taken it up.
@@ -214,7 +276,9 @@ class CaseStore:
         row = await first_row(connection, taking.values(**taken, **NOT_HELD))
         if row is None:
             return None
-        return held_case_from_row(await reserve_for_attempt(self._store, connection, row, row["attempt"], self.bounds))
+        return held_case_from_row(
+            await reserve_for_attempt(self._store, connection, row, row["attempt"], self.bounds)
+        )
 
     # Let go
 
@@ -239,17 +303,25 @@ class CaseStore:
 
         What this attempt has `spent` is counted; None: that isn't known.
         """
-        back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None, **NO_RESERVATION}
+        back = {
+            "status": "queued" if held.batch_id is None else "waiting",
+            "owner": None,
+            **NO_RESERVATION,
+        }
         async with self._store.transaction() as connection:
             if await self._let_go(connection, held, back):
                 await self._settle(connection, held, spent)
 
     async def _let_go(self, connection: AsyncConnection, held: Held, values: JSON) -> bool:
         """Change the row of a case that ends here; return False if another replica has taken the case over."""
-        changed = await connection.execute(update(cases).where(MINE), {**self.lease_of(held), **values})
+        changed = await connection.execute(
+            update(cases).where(MINE), {**self.lease_of(held), **values}
+        )
         return bool(changed.rowcount)
 
-    async def _settle(self, connection: AsyncConnection, held: Held, spent: Spending | None) -> None:
+    async def _settle(
+        self, connection: AsyncConnection, held: Held, spent: Spending | None
+    ) -> None:
         await settle(self._store, connection, held.key_id, held.reserved, spent)
 
     async def finish(
@@ -277,7 +349,8 @@ class CaseStore:
         Returns:
             whether it counts; False where another replica has taken the case over meanwhile.
         """
-        dumped, now = record.dump(), database_now()
+        dumped = record.dump()
+        now = database_now()
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
             "money": held.add_money(money), "question": question, "calls_paid": None,
@@ -292,7 +365,9 @@ class CaseStore:
             dumped = without_words(dumped)
             values |= {"post": post_without_words(held.post), "erased": now}
         values["record"] = dumped if held.keep else None
-        event, told = decision_message(held.id, held.graph, record, values["record"], self.outbox.link(held.id))
+        event, told = decision_message(
+            held.id, held.graph, record, values["record"], self.outbox.link(held.id)
+        )
         batch = {"batch": held.batch_id} if held.batch_id else {}
         ended = decision_entry(held.id, values["post_sha"], record, dumped, **batch)
         sampling = None if forgotten else self._sampling  # nobody could read it any more
@@ -301,7 +376,8 @@ class CaseStore:
             connection = group.connection
             if not await self._let_go(connection, held, values):
                 return False
-            if new_texts := texts_of(record) - self._texts_there:
+            new_texts = texts_of(record) - self._texts_there
+            if new_texts:
                 there = await store_texts(self._store, connection, new_texts)
                 group.after_commit(lambda: self._texts_there.update(there))
             if written and question is None:
@@ -311,8 +387,12 @@ class CaseStore:
             else:
                 group.execute_at_end(self._insert_events, said)
             if held.appeal_id is None:
-                await self.outbox.announce_in(group, event, told, alone=not held.batch_id and held.answer is None)
-            effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
+                await self.outbox.announce_in(
+                    group, event, told, alone=not held.batch_id and held.answer is None
+                )
+            effects = await write_effects(
+                self._store, connection, self.outbox, sampling, record, held, now
+            )
             await self._settle(connection, held, spent)
             group.log(replica_actor(self.replica), ended, *effects)
             return True
@@ -330,16 +410,25 @@ class CaseStore:
         by = replica_actor(self.replica)
         if held.answer is not None:
             back = {"status": "done", "answer": None, "owner": None, **NO_RESERVATION}
-            entry = LogEntry(kind="case.pending", subject=held.id, details={"answer": "not carried out"})
+            entry = LogEntry(
+                kind="case.pending", subject=held.id, details={"answer": "not carried out"}
+            )
             async with self._store.transaction() as connection:
                 if await self._let_go(connection, held, back):
                     await self._settle(connection, held, spent)
                     await append(connection, by, entry)
             return
         record = {"cancelled": why}
-        values: JSON = {"status": "cancelled", "finished": database_now(), "record": record, **NO_RESERVATION}
+        values: JSON = {
+            "status": "cancelled",
+            "finished": database_now(),
+            "record": record,
+            **NO_RESERVATION,
+        }
         post_id = (held.post or {}).get("post_id")
-        told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
+        told = cancel_message(
+            held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep
+        )
         async with self._store.transaction() as connection:
             if await self._let_go(connection, held, values):
                 await delete_checkpoints(connection, [held.id])
@@ -361,11 +450,16 @@ class CaseStore:
 
     async def is_appealed(self, case_id: str) -> bool:
         """Return whether somebody has appealed what was decided, or a lead has reopened it."""
-        return await self._store.fetch_value(select(appeals.c.id).where(appeals.c.case_id == case_id)) is not None
+        return (
+            await self._store.fetch_value(select(appeals.c.id).where(appeals.c.case_id == case_id))
+            is not None
+        )
 
     async def status(self, case_id: str) -> str | None:
         """Return the status of a case alone; None where there is no such case."""
-        status: str | None = await self._store.fetch_value(select(cases.c.status).where(cases.c.id == case_id))
+        status: str | None = await self._store.fetch_value(
+            select(cases.c.status).where(cases.c.id == case_id)
+        )
         return status
 
     # Events and heartbeats
@@ -381,8 +475,13 @@ class CaseStore:
 
     async def events_after(self, case_id: str, number: int) -> list[tuple[int, JSON]]:
         """Return what was said in a trial after the event of this number."""
-        wanted = select(events.c.number, events.c.event).where(events.c.case_id == case_id, events.c.number > number)
-        return [(row["number"], row["event"]) for row in await self._store.fetch_rows(wanted.order_by(events.c.number))]
+        wanted = select(events.c.number, events.c.event).where(
+            events.c.case_id == case_id, events.c.number > number
+        )
+        return [
+            (row["number"], row["event"])
+            for row in await self._store.fetch_rows(wanted.order_by(events.c.number))
+        ]
 
     async def send_heartbeat(self) -> None:
         """Say that this replica is alive, by the database's clock, and forget those that are long dead."""
@@ -390,8 +489,12 @@ class CaseStore:
         now = database_now()
         row = self._store.insert(replicas).values(id=self.replica, seen=now)
         async with self._store.transaction() as connection:
-            await connection.execute(row.on_conflict_do_update(index_elements=["id"], set_={"seen": now}))
-            await connection.execute(delete(replicas).where(replicas.c.seen < now - 100 * self._takeover))
+            await connection.execute(
+                row.on_conflict_do_update(index_elements=["id"], set_={"seen": now})
+            )
+            await connection.execute(
+                delete(replicas).where(replicas.c.seen < now - 100 * self._takeover)
+            )
 
     async def deregister(self) -> None:
         """Let what this replica still has be taken up at once: it stops."""

@@ -44,8 +44,12 @@ from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
 MOMENT = 1.0  # seconds for which a service gathers checkpoints
-_STILL_MINE = select(cases.c.id).where(MINE).with_for_update(read=True)  # on SQLite the whole file is locked
-_Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, set[str]]  # with the channels that changed
+_STILL_MINE = (
+    select(cases.c.id).where(MINE).with_for_update(read=True)
+)  # on SQLite the whole file is locked
+_Put = tuple[
+    RunnableConfig, Checkpoint, CheckpointMetadata, set[str]
+]  # with the channels that changed
 _Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 
 
@@ -65,27 +69,40 @@ class Attempt:
 
     def __init__(self, held: Held, *, forgiving: bool = False) -> None:
         """Begin with nothing to write."""
-        self.held, self.forgiving = held, forgiving
+        self.held = held
+        self.forgiving = forgiving
         self.checkpoints: dict[str, _Put] = {}
         self.writes: list[_Writes] = []
-        self.spaces: set[str] = set()  # the graph and those of its subgraphs that have put a checkpoint
+        self.spaces: set[str] = (
+            set()
+        )  # the graph and those of its subgraphs that have put a checkpoint
         self.lock = asyncio.Lock()
         self.writing: asyncio.Task[None] | None = None
         self.written = self.lost = self.unfit = False
         self.unwritable: BaseException | None = None
 
-    def put(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new: set[str]) -> None:
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new: set[str],
+    ) -> None:
         """Take a checkpoint in place of the one before it and of what was written on that."""
         space = config["configurable"]["checkpoint_ns"]
         before = self.checkpoints.get(space)
         self.spaces.add(space)
         self.checkpoints[space] = config, checkpoint, metadata, new | before[3] if before else new
-        self.writes = [each for each in self.writes if not _is_overtaken(each, space, checkpoint["id"])]
+        self.writes = [
+            each for each in self.writes if not _is_overtaken(each, space, checkpoint["id"])
+        ]
 
     def forget_written(self, checkpoints: Sequence[_Put], writes: Sequence[_Writes]) -> None:
         """Forget what was written; what came meanwhile stays."""
         written = {id(each) for each in (*checkpoints, *writes)}
-        self.checkpoints = {space: each for space, each in self.checkpoints.items() if id(each) not in written}
+        self.checkpoints = {
+            space: each for space, each in self.checkpoints.items() if id(each) not in written
+        }
         self.writes = [each for each in self.writes if id(each) not in written]
 
 
@@ -100,7 +117,9 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
     def __init__(self, store: Store, case_store: CaseStore, moment: float = MOMENT) -> None:
         """Gather checkpoints for so many seconds; 0: each is written before the graph goes on."""
         super().__init__(serde=PlainSerializer())
-        self._store, self._case_store, self._moment = store, case_store, moment
+        self._store = store
+        self._case_store = case_store
+        self._moment = moment
         self._attempts: dict[str, Attempt] = {}
 
     @asynccontextmanager
@@ -163,14 +182,19 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Take a checkpoint, which is written in a moment."""
-        attempt, place = self._attempt_of(config), config["configurable"]
+        attempt = self._attempt_of(config)
+        place = config["configurable"]
         attempt.put(config, checkpoint, metadata, set(new_versions))
         await self._write_soon(attempt)
         where = {"thread_id": place["thread_id"], "checkpoint_ns": place["checkpoint_ns"]}
         return {"configurable": {**where, "checkpoint_id": checkpoint["id"]}}
 
     async def aput_writes(
-        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str = "",
     ) -> None:
         """Take what a task wrote, which is written in a moment."""
         attempt = self._attempt_of(config)
@@ -181,7 +205,10 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
         """Return a checkpoint with what tasks wrote on it, or None if there is none."""
         attempt = self._attempts.get(str(config["configurable"]["thread_id"]))
         if attempt is not None:
-            if attempt.held.attempt == 1 and config["configurable"].get("checkpoint_ns", "") not in attempt.spaces:
+            if (
+                attempt.held.attempt == 1
+                and config["configurable"].get("checkpoint_ns", "") not in attempt.spaces
+            ):
                 return None  # there can be nothing yet
             await self._write(attempt)
         async with self._store.reading() as connection:
@@ -211,7 +238,8 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
             TakenOver: another process has the case now.
         """
         async with attempt.lock:
-            checkpoints, writes = list(attempt.checkpoints.values()), list(attempt.writes)
+            checkpoints = list(attempt.checkpoints.values())
+            writes = list(attempt.writes)
             if not (checkpoints or writes) or attempt.unfit or attempt.unwritable:
                 return
 
@@ -251,23 +279,34 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
             except TakenOver:
                 return  # which the trial is told at its next step
             except Exception as error:  # noqa: BLE001 (the database may come back)
-                _LOG.warning("case %s: checkpoints can't be written: %s", attempt.held.id, type(error).__name__)
+                _LOG.warning(
+                    "case %s: checkpoints can't be written: %s",
+                    attempt.held.id,
+                    type(error).__name__,
+                )
 
     async def _check_lease(self, connection: AsyncConnection, held: Held) -> None:
         """Go on only while the case is this attempt's, and let nobody take it up before the transaction ends."""
         if (await connection.execute(_STILL_MINE, self._case_store.lease_of(held))).first() is None:
             raise TakenOver
 
-    async def _put(self, connection: AsyncConnection, checkpoints: Sequence[_Put], writes: Sequence[_Writes]) -> None:
+    async def _put(
+        self, connection: AsyncConnection, checkpoints: Sequence[_Put], writes: Sequence[_Writes]
+    ) -> None:
         saver = await library_saver(connection, self.serde)
         for config, checkpoint, metadata, changed in checkpoints:
             # Words go where the rest of the state goes: PostgreSQL's JSONB takes neither NUL nor half a surrogate pair.
             values = checkpoint["channel_values"]
             if self._store.postgres:
                 values = {
-                    name: Packed(each) if isinstance(each, str | float) else each for name, each in values.items()
+                    name: Packed(each) if isinstance(each, str | float) else each
+                    for name, each in values.items()
                 }
-            versions = {name: version for name, version in checkpoint["channel_versions"].items() if name in changed}
+            versions = {
+                name: version
+                for name, version in checkpoint["channel_versions"].items()
+                if name in changed
+            }
             await saver.aput(config, {**checkpoint, "channel_values": values}, metadata, versions)
         for each in writes:
             await saver.aput_writes(*each)
@@ -321,7 +360,8 @@ class PlainSerializer(SerializerProtocol):
         kind, held = data
         if kind != "plain" or not isinstance(held, bytes):
             raise DatabaseError("a checkpoint is of another kind than this program writes")
-        digest, packed = held[:_DIGEST], held[_DIGEST:]
+        digest = held[:_DIGEST]
+        packed = held[_DIGEST:]
         if digest != _digest(packed):
             raise DatabaseError("a checkpoint has changed on the disk")
         try:

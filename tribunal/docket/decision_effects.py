@@ -33,7 +33,9 @@ class Sampling:
 
     def __init__(self, secret: str = "", people: float = 0.0, court: float = 0.0) -> None:
         """Sample a share of the cases that a person decided, and one of those that the court decided alone."""
-        self._secret, self._people, self._court = secret.encode(), people, court
+        self._secret = secret.encode()
+        self._people = people
+        self._court = court
 
     def is_sampled(self, case_id: str, *, by_court: bool) -> bool:
         """Return whether a case is given to another person."""
@@ -44,8 +46,13 @@ class Sampling:
 async def own_secret(store: Store, name: str) -> str:
     """Return this database's own secret of a name, which is made when it is first asked for."""
     found = select(secrets.c.value).where(secrets.c.name == name)
-    if (value := await store.fetch_value(found)) is None:
-        made = store.insert(secrets).values(name=name, value=random.token_urlsafe(32)).on_conflict_do_nothing()
+    value = await store.fetch_value(found)
+    if value is None:
+        made = (
+            store.insert(secrets)
+            .values(name=name, value=random.token_urlsafe(32))
+            .on_conflict_do_nothing()
+        )
         async with store.transaction() as connection:
             await connection.execute(made)
         value = await store.fetch_value(found)
@@ -58,7 +65,9 @@ async def store_sampling(store: Store, people: float, court: float) -> Sampling:
     shares = {"value": json.dumps([people, court])}
     written = store.insert(secrets).values(name=_SHARES, **shares)
     async with store.transaction() as connection:
-        await connection.execute(written.on_conflict_do_update(index_elements=["name"], set_=shares))
+        await connection.execute(
+            written.on_conflict_do_update(index_elements=["name"], set_=shares)
+        )
     return await load_sampling(store)
 
 
@@ -93,7 +102,9 @@ async def write_effects(
         first = review.reviewer or "a reviewer"
         result = "accepted" if review.court.get("category") == record.category else "changed"
         after = {"category": record.category, "hateful": record.hateful}
-        await insert_decision(connection, held.id, "review", first, result, review.court, after, at=at)
+        await insert_decision(
+            connection, held.id, "review", first, result, review.court, after, at=at
+        )
     if (
         held.practice == "tried"
         or record.category is None
@@ -101,9 +112,20 @@ async def write_effects(
         or not sampling.is_sampled(held.id, by_court=first == _COURT)
     ):
         return []
-    row = {"id": new_id("opinion"), "case_id": held.id, "created": at, "first": first, "status": "waiting"}
+    row = {
+        "id": new_id("opinion"),
+        "case_id": held.id,
+        "created": at,
+        "first": first,
+        "status": "waiting",
+    }
     row |= {"first_category": record.category, "note": ""}
-    asked = store.insert(second_opinions).values(**row).on_conflict_do_nothing().returning(second_opinions.c.id)
+    asked = (
+        store.insert(second_opinions)
+        .values(**row)
+        .on_conflict_do_nothing()
+        .returning(second_opinions.c.id)
+    )
     if (await connection.execute(asked)).first() is None:
         return []
     return [LogEntry(kind="opinion.sought", subject=held.id, details={"opinion": row["id"]})]
@@ -117,27 +139,42 @@ async def cancel_appeal_trial(connection: AsyncConnection, held: Held, why: str)
 
 
 async def _end_appeal_trial(connection: AsyncConnection, held: Held, values: JSON) -> JSON | None:
-    mine = (appeals.c.id == held.appeal_id) & (appeals.c.trial_id == held.id) & (appeals.c.status == "trying")
+    mine = (
+        (appeals.c.id == held.appeal_id)
+        & (appeals.c.trial_id == held.id)
+        & (appeals.c.status == "trying")
+    )
     changed = update(appeals).where(mine).values(**values).returning(appeals)
     return await first_row(connection, changed)
 
 
 def _trial_entry(held: Held, appeal: JSON, record: Record | None) -> LogEntry:
-    details: JSON = {"appeal": held.appeal_id, "trial": held.id, "outcome": record and record.outcome}
+    details: JSON = {
+        "appeal": held.appeal_id,
+        "trial": held.id,
+        "outcome": record and record.outcome,
+    }
     details |= {"category": record.category} if record else {}
     return LogEntry(kind="appeal.tried", subject=appeal["case_id"], details=details)
 
 
 async def announce_step(
-    connection: AsyncConnection, outbox: Outbox, event: EventType, appeal: JSON, case: JSON | None = None
+    connection: AsyncConnection,
+    outbox: Outbox,
+    event: EventType,
+    appeal: JSON,
+    case: JSON | None = None,
 ) -> None:
     """Tell the webhooks of a step of an appeal; `case` has graph and record of its case, where they are at hand."""
     if case is None:
         wanted = select(cases.c.graph, cases.c.record).where(cases.c.id == appeal["case_id"])
         case = dict((await connection.execute(wanted)).mappings().one())
     if case["record"] is not None:  # else it was erased: there is nothing to tell
-        record, link = Record.model_validate(case["record"]), outbox.link(appeal["case_id"])
-        await outbox.announce(connection, event, appeal_message(appeal, case["graph"], record, link))
+        record = Record.model_validate(case["record"])
+        link = outbox.link(appeal["case_id"])
+        await outbox.announce(
+            connection, event, appeal_message(appeal, case["graph"], record, link)
+        )
 
 
 async def insert_decision(
@@ -169,7 +206,9 @@ class AuthorHistory(Frozen):
 async def load_author_hash(store: Store) -> Callable[[str], str]:
     """Return what hashes an author's id in this database. The id itself is kept nowhere."""
     key = (await own_secret(store, "authors")).encode()
-    return lambda author: hmac.new(key, wellformed(author).strip().encode(), hashlib.sha256).hexdigest()
+    return lambda author: hmac.new(
+        key, wellformed(author).strip().encode(), hashlib.sha256
+    ).hexdigest()
 
 
 async def hash_author(store: Store, author: str | None) -> str | None:
@@ -179,7 +218,12 @@ async def hash_author(store: Store, author: str | None) -> str | None:
 
 async def count_earlier_decisions(store: Store, author_sha: str, *, besides: str) -> AuthorHistory:
     """Return the counts of an author's decided cases, without the case `besides`."""
-    theirs = cases.c.author_sha == author_sha, cases.c.outcome == "verdict", cases.c.id != besides, COUNTED
+    theirs = (
+        cases.c.author_sha == author_sha,
+        cases.c.outcome == "verdict",
+        cases.c.id != besides,
+        COUNTED,
+    )
 
     def number(hateful: bool) -> Any:
         return func.coalesce(func.sum(case((cases.c.hateful.is_(hateful), 1), else_=0)), 0)

@@ -46,7 +46,12 @@ from tribunal.settings.context import Context, context_from, settings_for_record
 from tribunal.settings.environment import data_folder
 from tribunal.store.audit import Who
 from tribunal.store.engine import Store
-from tribunal.store.table_versions import DatabaseDamaged, DatabaseUnreachable, copy_old_cases, database_problems
+from tribunal.store.table_versions import (
+    DatabaseDamaged,
+    DatabaseUnreachable,
+    copy_old_cases,
+    database_problems,
+)
 from tribunal.store.tables import cases, replicas
 from tribunal.trust import stored_settings
 
@@ -76,7 +81,8 @@ class Docket:
         # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
         self._trials = Trials(store, self._cases, moment=0)
         self._beating: asyncio.Task[None] | None = None
-        self._at_work, self._at_rest = 0, asyncio.Event()
+        self._at_work = 0
+        self._at_rest = asyncio.Event()
 
     @classmethod
     async def open(cls, database: str | None = None) -> Docket:
@@ -105,7 +111,11 @@ class Docket:
         """
         graph = await asyncio.to_thread(trusted_graph, graph)
         given = {name: value for name, value in post.items() if value}
-        own: JSON = {"settings": settings_for_record(context), "via": "python", "author_sha": author_sha}
+        own: JSON = {
+            "settings": settings_for_record(context),
+            "via": "python",
+            "author_sha": author_sha,
+        }
         async with self._heartbeats():
             with self._problems_as_bad_input():
                 held = await self._cases.begin(NewCase(graph=graph, post=given, **own))
@@ -121,7 +131,9 @@ class Docket:
                 except (DatabaseUnreachable, DatabaseDamaged) as error:
                     why = str(error)
             await self._discard(held)
-            return _without_thread(result.record, f"{unkept_warning(why, review=True)}; no thread holds it")
+            return _without_thread(
+                result.record, f"{unkept_warning(why, review=True)}; no thread holds it"
+            )
 
     async def resume(self, thread: str, listen: Listener | None = None) -> Record:
         """Go on with a case whose process ended in the middle.
@@ -139,17 +151,27 @@ class Docket:
         if waits:
             with stored_settings():
                 if (await self._trials.look(row, context)).standing == "waiting":
-                    raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
+                    raise BadInput(
+                        f"thread: {thread}: is pending, and not in the middle of a trial; decide it"
+                    )
         async with self._heartbeats():
             with self._problems_as_bad_input(thread):
-                held = await (self._cases.reopen(row) if waits else self._cases.take_up(thread, any_way_in=True))
+                held = await (
+                    self._cases.reopen(row)
+                    if waits
+                    else self._cases.take_up(thread, any_way_in=True)
+                )
                 if held is None:
                     await self._check_at_rest(await self.row(thread), resumed=True)
                     raise TakenOver
             return await self._finish(held, await self._try(held, listen, context))
 
     async def decide(
-        self, thread: str, answer: JSON, listen: Listener | None = None, config: RunnableConfig | None = None
+        self,
+        thread: str,
+        answer: JSON,
+        listen: Listener | None = None,
+        config: RunnableConfig | None = None,
     ) -> Record:
         """Give a waiting case a reviewer's answer (`ReviewAnswer`, as JSON), and go on with it.
 
@@ -170,7 +192,9 @@ class Docket:
         by = Who(who="operator", name=reviewer)
         async with self._heartbeats():
             with self._problems_as_bad_input(thread):
-                changed = await self.waiting.take_answer(row, reviewer, answer, by, self._cases.replica)
+                changed = await self.waiting.take_answer(
+                    row, reviewer, answer, by, self._cases.replica
+                )
             held = held_case_from_row(changed)
             try:
                 result = await self._try(held, listen, context, config)
@@ -190,7 +214,9 @@ class Docket:
         """
         row = await self.row(thread)
         if row["erased"] is not None and row["words"]:
-            raise BadInput(f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}")
+            raise BadInput(
+                f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}"
+            )
         if row["status"] != "done":
             await self._check_at_rest(row)
         with self._problems_as_bad_input(reading=thread):
@@ -215,9 +241,17 @@ class Docket:
         """Return the cases that wait for a person or are under way, the oldest first; also those `decided` by one."""
         told_of = or_(cases.c.via != "service", cases.c.answer.is_not(None))
         under_way = and_(cases.c.status.in_(("running", "queued")), told_of)
-        meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
-        shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
-        wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None), *more).order_by("created", "id")
+        meant = [
+            cases.c.waits_since.is_not(None),
+            under_way,
+            *([cases.c.reviewer.is_not(None)] if decided else []),
+        ]
+        shown = select(cases, replicas.c.seen).join(
+            replicas, replicas.c.id == cases.c.owner, isouter=True
+        )
+        wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None), *more).order_by(
+            "created", "id"
+        )
         with self._problems_as_bad_input(reading="the list"):
             return [entry_of_row(row) for row in await self.store.fetch_rows(wanted)]
 
@@ -266,7 +300,9 @@ class Docket:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._at_rest.wait(), LEASE / 6)
             if not self._at_rest.is_set():
-                with suppress(Exception):  # a disk that is full for a while; it beats again in a moment
+                with suppress(
+                    Exception
+                ):  # a disk that is full for a while; it beats again in a moment
                     await self._cases.send_heartbeat()
 
     @contextmanager
@@ -277,16 +313,23 @@ class Docket:
                 yield
         except TakenOver:
             left = f"nothing of this one was kept; tribunal review show {thread} has it"
-            raise BadInput(f"thread: {thread}: another process has taken this case over, so {left}") from None
+            raise BadInput(
+                f"thread: {thread}: another process has taken this case over, so {left}"
+            ) from None
         except Problem as problem:
-            raise BadInput(f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}") from None
+            raise BadInput(
+                f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}"
+            ) from None
 
     async def _try(
         self, held: Held, listen: Listener | None, context: Context, config: RunnableConfig | None = None,
         *, forgiving: bool = False,
     ) -> TrialResult:  # fmt: skip
         """Let a case go on until it ends or waits, as `Trials.run`; one that isn't new has stored settings."""
-        with self._problems_as_bad_input(held.id), nullcontext() if forgiving else stored_settings():
+        with (
+            self._problems_as_bad_input(held.id),
+            nullcontext() if forgiving else stored_settings(),
+        ):
             return await self._trials.run(held, listen, context, config, forgiving=forgiving)
 
     async def _finish(self, held: Held, result: TrialResult) -> Record:
@@ -305,7 +348,9 @@ class Docket:
             question = result.question.dump() if result.question else None
             paid = without_earlier_calls(held, record)
             spent = spending_of(paid.calls, None)  # the service's price table says what they cost
-            if not await self._cases.finish(held, record, question, spent=spent, money=spent.known_money):
+            if not await self._cases.finish(
+                held, record, question, spent=spent, money=spent.known_money
+            ):
                 raise TakenOver
         return record
 
@@ -326,7 +371,9 @@ class Docket:
                 await asyncio.to_thread(load_seats, row["graph"], row["settings"])
                 return context_from(row["settings"])
         except BadInput as error:
-            raise BadInput(f"thread: {row['id']}: a setting of it can't be used: {error}") from error
+            raise BadInput(
+                f"thread: {row['id']}: a setting of it can't be used: {error}"
+            ) from error
 
     async def _check_at_rest(self, row: JSON, *, resumed: bool = False) -> None:
         """Check that no process works on a case, and that its trial is over unless it is to be resumed.
@@ -336,21 +383,31 @@ class Docket:
         """
         thread = row["id"]
         if row["erased"] is not None and row["question"] is None and row["words"]:
-            raise BadInput(f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}")
+            raise BadInput(
+                f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}"
+            )
         if row["status"] in ("done", "cancelled"):
             if row["question"] is None:
-                raise BadInput(f"thread: {thread}: was decided already: {decided_line(row)}; nothing was changed")
+                raise BadInput(
+                    f"thread: {thread}: was decided already: {decided_line(row)}; nothing was changed"
+                )
             return
-        if undoable := undoable_line(row):
+        undoable = undoable_line(row)
+        if undoable:
             raise BadInput(f"thread: {thread}: {undoable}")
-        seen = await self.store.fetch_value(select(replicas.c.seen).where(replicas.c.id == row["owner"]))
-        if left := seconds_left(seen):
+        seen = await self.store.fetch_value(
+            select(replicas.c.seen).where(replicas.c.id == row["owner"])
+        )
+        left = seconds_left(seen)
+        if left:
             raise BadInput(
                 f"thread: {thread}: {holder_line(row)} right now, in another process; look again in a moment "
                 f"(if that process was killed: in {max(1, round(left))} s)"
             )
         if not resumed:
-            raise BadInput(f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it")
+            raise BadInput(
+                f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it"
+            )
 
 
 def _without_thread(record: Record, *warnings: str) -> Record:

@@ -36,10 +36,13 @@ def entry_of_row(row: JSON) -> DocketEntry:
     """Return a case as the docket lists it, from its row and the last heartbeat of whoever has it (`seen`)."""
     if not isinstance(row["post"], dict | None):
         raise TypeError("the post is none")
-    status, holder, decided = "decided", None, None
+    status = "decided"
+    holder = None
+    decided = None
     if row["status"] in ("running", "queued"):
         alive = row["status"] == "queued" or seconds_left(row["seen"]) > 0
-        status, holder = "running" if alive else "cut_off", holder_line(row)
+        status = "running" if alive else "cut_off"
+        holder = holder_line(row)
     elif row["status"] == "done" and row["question"] is not None:
         status = "pending"
         if row["claimed_by"] is not None and claim_seconds_left(row["claimed_until"]) > 0:
@@ -54,14 +57,22 @@ def entry_of_row(row: JSON) -> DocketEntry:
     if court.get("rehearsed"):
         said = f"{said} (by the rehearsal's rules)"
     same = {name: row[name] for name in ("graph", "settings", "post_id", "reason")}
-    fields = {"thread": row["id"], "opened": row["created"], "court": said, "decided": decided, "holder": holder}
+    fields = {
+        "thread": row["id"],
+        "opened": row["created"],
+        "court": said,
+        "decided": decided,
+        "holder": holder,
+    }
     return DocketEntry.model_validate({**same, **fields, "status": status})
 
 
 def holder_line(row: JSON) -> str:
     """Return what a process does with a case."""
     reviewer = ((row["answer"] or {}).get("answer") or {}).get("reviewer")
-    return "is being tried" if row["answer"] is None else f"is being decided by {reviewer or SOMEBODY}"
+    return (
+        "is being tried" if row["answer"] is None else f"is being decided by {reviewer or SOMEBODY}"
+    )
 
 
 def decided_line(row: JSON) -> str:

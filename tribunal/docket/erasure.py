@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.core.text import parse_json
@@ -79,7 +90,9 @@ HAS_OPEN_APPEAL = exists().where(appeals.c.case_id == cases.c.id, appeals.c.deci
 async def unused_images(connection: AsyncConnection, images: Iterable[str]) -> frozenset[str]:
     """Return those of these images, by their hashes, that no case with its words has."""
     candidates = frozenset(images)
-    used = select(cases.c.image_sha).where(cases.c.image_sha.in_(candidates), cases.c.erased.is_(None))
+    used = select(cases.c.image_sha).where(
+        cases.c.image_sha.in_(candidates), cases.c.erased.is_(None)
+    )
     return candidates.difference(await connection.scalars(used)) if candidates else candidates
 
 
@@ -116,10 +129,18 @@ def _is_meant(wanted: ErasureRequest) -> Any:
         meant = cases.c.post_id == wanted.post
     else:
         until = database_now() - (wanted.older_than or 0.0)
-        meant = or_(and_(cases.c.batch_id.is_(None), cases.c.finished < until), batch_ended_before(until))
+        meant = or_(
+            and_(cases.c.batch_id.is_(None), cases.c.finished < until), batch_ended_before(until)
+        )
         # A new trial for an appeal goes with the case that the appeal is about.
-        meant = and_(meant, cases.c.outcome.is_not(None) | (cases.c.status == "cancelled"), cases.c.appeal_id.is_(None))
-    return and_(cases.c.erased.is_(None), or_(cases.c.post.is_not(None), cases.c.record.is_not(None)), meant)
+        meant = and_(
+            meant,
+            cases.c.outcome.is_not(None) | (cases.c.status == "cancelled"),
+            cases.c.appeal_id.is_(None),
+        )
+    return and_(
+        cases.c.erased.is_(None), or_(cases.c.post.is_not(None), cases.c.record.is_not(None)), meant
+    )
 
 
 def _is_free(wanted: ErasureRequest) -> Any:
@@ -131,7 +152,11 @@ def _is_free(wanted: ErasureRequest) -> Any:
     if wanted.older_than is not None:
         at_rest = and_(at_rest, cases.c.question.is_(None))
     else:
-        cut_off = and_(cases.c.status == "running", cases.c.via != "service", owner_is_silent(cases.c.owner, LEASE))
+        cut_off = and_(
+            cases.c.status == "running",
+            cases.c.via != "service",
+            owner_is_silent(cases.c.owner, LEASE),
+        )
         at_rest = or_(at_rest, cut_off)
     return and_(at_rest, ~HAS_OPEN_APPEAL)
 
@@ -149,10 +174,12 @@ async def erase_words(store: Store, wanted: ErasureRequest, by: Who = OPERATOR) 
 
     The audit log says of each that it was erased, and at last by whom and how many.
     """
-    number, images = 0, set[str]()
+    number = 0
+    images = set[str]()
     while True:
         async with store.transaction() as connection:
-            if rows := await _mark_next(store, connection, wanted):
+            rows = await _mark_next(store, connection, wanted)
+            if rows:
                 await _erase(connection, rows, by, wanted)
         if not rows:
             break
@@ -164,15 +191,21 @@ async def erase_words(store: Store, wanted: ErasureRequest, by: Who = OPERATOR) 
     if number:
         details = {"cases": number, "left": left, **wanted.model_dump(exclude_none=True)}
         async with store.transaction() as connection:
-            await append(connection, by, LogEntry(kind="words.erased", subject="cases", details=details))
+            await append(
+                connection, by, LogEntry(kind="words.erased", subject="cases", details=details)
+            )
     return ErasureResult(cases=number, left=left, images=unused)
 
 
-async def _mark_next(store: Store, connection: AsyncConnection, wanted: ErasureRequest) -> list[JSON]:
+async def _mark_next(
+    store: Store, connection: AsyncConnection, wanted: ErasureRequest
+) -> list[JSON]:
     """Return the next cases, marked as erased so that nobody else erases them too, and with them their new trials."""
     ids = select(cases.c.id).where(_is_meant(wanted), _is_free(wanted)).limit(_AT_ONCE)
     marking = update(cases).values(erased=database_now()).returning(cases)
-    found = marking.where(cases.c.id.in_(ids.with_for_update(skip_locked=True) if store.postgres else ids))
+    found = marking.where(
+        cases.c.id.in_(ids.with_for_update(skip_locked=True) if store.postgres else ids)
+    )
     rows = [dict(row) for row in (await connection.execute(found)).mappings()]
     if rows:
         of_these = select(appeals.c.id).where(appeals.c.case_id.in_([row["id"] for row in rows]))
@@ -181,26 +214,45 @@ async def _mark_next(store: Store, connection: AsyncConnection, wanted: ErasureR
     return rows
 
 
-async def _erase(connection: AsyncConnection, rows: Sequence[JSON], by: Who, wanted: ErasureRequest) -> None:
+async def _erase(
+    connection: AsyncConnection, rows: Sequence[JSON], by: Who, wanted: ErasureRequest
+) -> None:
     ids = [row["id"] for row in rows]
     left = [_row_without_words(row) for row in rows]
-    values = {name: bindparam(name, type_=cases.c[name].type) for name in left[0] if name != "its_id"}
-    await connection.execute(update(cases).where(cases.c.id == bindparam("its_id")).values(**values), left)
+    values = {
+        name: bindparam(name, type_=cases.c[name].type) for name in left[0] if name != "its_id"
+    }
+    await connection.execute(
+        update(cases).where(cases.c.id == bindparam("its_id")).values(**values), left
+    )
     await connection.execute(delete(events).where(events.c.case_id.in_(ids)))
     await delete_checkpoints(connection, ids)
     messages = select(deliveries.c.id, deliveries.c.body).where(deliveries.c.case_id.in_(ids))
-    for message in (await connection.execute(messages)).all():  # one that is still to be sent is sent so
+    for message in (
+        await connection.execute(messages)
+    ).all():  # one that is still to be sent is sent so
         said = parse_json(message.body)
-        data = {name: value if name in _OF_MESSAGE else None for name, value in (said.get("data") or {}).items()}
+        data = {
+            name: value if name in _OF_MESSAGE else None
+            for name, value in (said.get("data") or {}).items()
+        }
         body = json.dumps({**said, "data": data})
-        await connection.execute(update(deliveries).where(deliveries.c.id == message.id).values(body=body))
+        await connection.execute(
+            update(deliveries).where(deliveries.c.id == message.id).values(body=body)
+        )
     for table in METADATA.tables.values():
-        words = {column.name: column.info["erased"] for column in table.c if "erased" in column.info}
+        words = {
+            column.name: column.info["erased"] for column in table.c if "erased" in column.info
+        }
         if words and "case_id" in table.c:
             await connection.execute(update(table).where(table.c.case_id.in_(ids)).values(**words))
     how = next(name for name, value in wanted if value is not None)
     entries = [
-        LogEntry(kind="case.erased", subject=each["its_id"], details={"by": how, "record_sha": sha(each["record"])})
+        LogEntry(
+            kind="case.erased",
+            subject=each["its_id"],
+            details={"by": how, "record_sha": sha(each["record"])},
+        )
         for each in left
     ]
     await append(connection, by, *entries)
@@ -232,7 +284,11 @@ def _keep(held: Any, left: Any) -> Any:
         return held
     if isinstance(held, list) and isinstance(left, dict):
         return [_keep(each, left) for each in held]
-    return {name: _keep(held[name], left[name]) for name in left if name in held} if isinstance(left, dict) else left
+    return (
+        {name: _keep(held[name], left[name]) for name in left if name in held}
+        if isinstance(left, dict)
+        else left
+    )
 
 
 def post_without_words(post: JSON | None) -> JSON | None:
@@ -284,7 +340,9 @@ class RetirementRule(Frozen):
 
     seconds: float = Field(ge=0)
     dismissed: bool = False
-    appeal_seconds: float = Field(default=0.0, ge=0, description="for how long a decision may be appealed")
+    appeal_seconds: float = Field(
+        default=0.0, ge=0, description="for how long a decision may be appealed"
+    )
 
 
 class RetiredCases(Frozen):
@@ -305,11 +363,15 @@ def _may_go(rule: RetirementRule) -> tuple[Any, ...]:
     ]
     if rule.dismissed:
         alone = cases.c.batch_id.is_(None), cases.c.outcome == "verdict", cases.c.hateful.is_(False)
-        people = (exists().where(table.c.case_id == cases.c.id) for table in (appeals, decisions, second_opinions))
+        people = (
+            exists().where(table.c.case_id == cases.c.id)
+            for table in (appeals, decisions, second_opinions)
+        )
         return *conditions, *alone, cases.c.reviewer.is_(None), *(~each for each in people)
     lately = exists().where(decisions.c.case_id == cases.c.id, decisions.c.at >= until)
     waits = exists().where(
-        second_opinions.c.case_id == cases.c.id, second_opinions.c.status.in_(("waiting", "disagreed"))
+        second_opinions.c.case_id == cases.c.id,
+        second_opinions.c.status.in_(("waiting", "disagreed")),
     )
     over = or_(cases.c.batch_id.is_(None), batch_ended_before(until))
     return *conditions, ~lately, ~HAS_OPEN_APPEAL, ~waits, over
@@ -327,14 +389,22 @@ async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCa
             ids = await _lock(connection, conditions, cases.c.outcome.is_(None))
         if not ids:
             return RetiredCases()
-        trials = select(appeals.c.trial_id).where(appeals.c.case_id.in_(ids), appeals.c.trial_id.is_not(None))
+        trials = select(appeals.c.trial_id).where(
+            appeals.c.case_id.in_(ids), appeals.c.trial_id.is_not(None)
+        )
         every = [*ids, *await connection.scalars(trials)]
         gone = delete(cases).where(cases.c.id.in_(every)).returning(cases.c.image_sha)
         images = [each for each in await connection.scalars(gone) if each]
         await delete_checkpoints(connection, every)
         unused = await unused_images(connection, images)
-        details = {"cases": len(ids), "ids": every, "rule": "dismissed" if rule.dismissed else "all"}
-        await append(connection, by, LogEntry(kind="cases.retired", subject="cases", details=details))
+        details = {
+            "cases": len(ids),
+            "ids": every,
+            "rule": "dismissed" if rule.dismissed else "all",
+        }
+        await append(
+            connection, by, LogEntry(kind="cases.retired", subject="cases", details=details)
+        )
     return RetiredCases(ids=tuple(ids), images=unused)
 
 
@@ -342,14 +412,20 @@ async def is_alone(connection: AsyncConnection) -> bool:
     """Return whether no other replica deletes old rows now; then none does until this transaction ends."""
     if connection.dialect.name == "sqlite":
         return True  # it has one writer at a time
-    found = await connection.execute(text(f"SELECT pg_try_advisory_xact_lock({AdvisoryLock.OLD_ROWS})"))
+    found = await connection.execute(
+        text(f"SELECT pg_try_advisory_xact_lock({AdvisoryLock.OLD_ROWS})")
+    )
     return bool(found.scalar())
 
 
 async def _lock(connection: AsyncConnection, conditions: tuple[Any, ...], more: Any) -> list[str]:
     """Return the ids of the next cases, locked, so that nobody appeals one meanwhile."""
     wanted = select(cases.c.id).where(*conditions, more).order_by(cases.c.finished).limit(_AT_ONCE)
-    locking = wanted.with_for_update(skip_locked=True) if connection.dialect.name == "postgresql" else wanted
+    locking = (
+        wanted.with_for_update(skip_locked=True)
+        if connection.dialect.name == "postgresql"
+        else wanted
+    )
     found = list(await connection.scalars(locking))
     # Again, now that nobody can change them: somebody may have opened an appeal between look and lock.
     still = select(cases.c.id).where(cases.c.id.in_(found), *conditions).order_by(cases.c.id)

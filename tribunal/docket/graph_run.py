@@ -88,12 +88,20 @@ async def run_graph(
     if isinstance(given, dict):
         metadata["post_id"] = await name_post(cast("Any", given), context)
         with suppress(BadInput):  # `receive` says what is wrong
-            metadata["policy"] = (await policy_in_force(context.policy, context.policy_definition)).sha
+            metadata["policy"] = (
+                await policy_in_force(context.policy, context.policy_definition)
+            ).sha
     run = merge_metadata(config, metadata)
     if thread is not None:
         run["configurable"] = {**run.get("configurable", {}), "thread_id": thread, ATTEMPT: attempt}
-    modes = ["values", *(["custom"] if listen else []), *(["updates"] if graph not in GRAPHS else [])]
-    streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=listen is not None, **how)
+    modes = [
+        "values",
+        *(["custom"] if listen else []),
+        *(["updates"] if graph not in GRAPHS else []),
+    ]
+    streamed = compiled.astream(
+        given, run, context=context, stream_mode=modes, subgraphs=listen is not None, **how
+    )
     last: JSON = {}
     unseen = UnseenCalls()
     before = _counter().set(unseen)
@@ -105,7 +113,9 @@ async def run_graph(
                 continue
             elif mode == "values":
                 last |= event
-            elif node := next((name for name, update in event.items() if _writes_outcome(update)), None):
+            elif node := next(
+                (name for name, update in event.items() if _writes_outcome(update)), None
+            ):
                 last["outcome_from"] = node
     except WrongState as error:
         if thread is not None or "post" not in last:
@@ -178,10 +188,25 @@ def _counter() -> ContextVar[UnseenCalls | None]:
 
 
 async def judge_unreviewed(
-    post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, warning: str
+    post: JSON,
+    graph: str,
+    context: Context,
+    listen: Listener | None,
+    config: RunnableConfig,
+    warning: str,
 ) -> Record:
     """Decide a post that nobody can review; the record of one that should have been has this warning."""
-    alone = context.model_copy(update={"review": False, "review_rule": []}) if context.review else context
-    state = await run_graph(graph_named(graph), graph, post, None, listen, context=alone, config=config)
+    alone = (
+        context.model_copy(update={"review": False, "review_rule": []})
+        if context.review
+        else context
+    )
+    state = await run_graph(
+        graph_named(graph), graph, post, None, listen, context=alone, config=config
+    )
     record = make_record(state, graph, alone)
-    return record.model_copy(update={"warnings": (*record.warnings, warning)}) if context.review else record
+    return (
+        record.model_copy(update={"warnings": (*record.warnings, warning)})
+        if context.review
+        else record
+    )

@@ -43,11 +43,22 @@ class Hold(Frozen):
     def columns(self) -> JSON:
         """Return the columns of a case that is held so."""
         until = self.until if self.deadline is None else min(self.until, self.deadline)
-        return {"held": self.why, "held_for": self.provider or None, "held_until": until, "deadline": self.deadline}
+        return {
+            "held": self.why,
+            "held_for": self.provider or None,
+            "held_until": until,
+            "deadline": self.deadline,
+        }
 
 
 async def hold_case(
-    store: Store, lease: JSON, held: Held, hold: Hold, calls: Sequence[JSON], spent: Spending, money: float | None
+    store: Store,
+    lease: JSON,
+    held: Held,
+    hold: Hold,
+    calls: Sequence[JSON],
+    spent: Spending,
+    money: float | None,
 ) -> None:
     """Let a case go on later; what its attempt has cost is counted now.
 
@@ -75,13 +86,21 @@ async def hold_case(
 _WAITING = cases.c.status.in_(("queued", "waiting"))
 
 
-async def hold_longer(store: Store, provider: str, why: str, until: float, *, but: str = "") -> None:
+async def hold_longer(
+    store: Store, provider: str, why: str, until: float, *, but: str = ""
+) -> None:
     """Hold all cases and batches that wait for a provider until another time, but for the case that is tried now.
 
     No case is held beyond its deadline.
     """
-    bounded = case((cases.c.id == but, cases.c.held_until), (cases.c.deadline < until, cases.c.deadline), else_=until)
-    await _update(store, provider, {"held": why, "held_until": bounded}, {"held": why, "held_until": until})
+    bounded = case(
+        (cases.c.id == but, cases.c.held_until),
+        (cases.c.deadline < until, cases.c.deadline),
+        else_=until,
+    )
+    await _update(
+        store, provider, {"held": why, "held_until": bounded}, {"held": why, "held_until": until}
+    )
 
 
 async def mark_held(store: Store, case_ids: Sequence[str], provider: str, why: str) -> None:
@@ -112,13 +131,16 @@ async def announce_expiring_cases(store: Store, outbox: Outbox) -> None:
     expiring = and_(cases.c.held.is_not(None), _WAITING, near, ~told)
     if not await outbox.is_wanted("case.expiring"):
         return
-    for case_id in [row["id"] for row in await store.fetch_rows(select(cases.c.id).where(expiring))]:
+    for case_id in [
+        row["id"] for row in await store.fetch_rows(select(cases.c.id).where(expiring))
+    ]:
         async with store.transaction() as connection:
             # Locked before it is looked at once more: another replica may have told of it meanwhile.
             same = update(cases).where(cases.c.id == case_id).values(attempt=cases.c.attempt)
             await connection.execute(same)
             found = await connection.execute(select(cases).where(cases.c.id == case_id, expiring))
-            if (row := found.mappings().first()) is not None:
+            row = found.mappings().first()
+            if row is not None:
                 message = CaseMessage(
                     id=case_id, post_id=row["post_id"], graph=row["graph"], link=outbox.link(case_id),
                     reason=row["held"],
@@ -136,7 +158,9 @@ async def _update(store: Store, provider: str, of_cases: JSON, of_batches: JSON)
     held = and_(cases.c.held_for == provider, _WAITING)
     statements: Sequence[Any] = (
         update(cases).where(held).values(**of_cases),
-        update(batches).where(batches.c.held_for == provider, batches.c.finished.is_(None)).values(**of_batches),
+        update(batches)
+        .where(batches.c.held_for == provider, batches.c.finished.is_(None))
+        .values(**of_batches),
     )
     for each in statements:
         async with store.transaction() as connection:
@@ -150,7 +174,9 @@ _UNDECIDED: JSON = dict.fromkeys((
 ))  # fmt: skip
 
 
-async def retry_case(store: Store, case_id: str, by: Who = OPERATOR, deadline: float | None = None) -> JSON:
+async def retry_case(
+    store: Store, case_id: str, by: Who = OPERATOR, deadline: float | None = None
+) -> JSON:
     """Put a case that failed or was cancelled into the queue again, or into its batch; return its row.
 
     Args:
@@ -163,25 +189,48 @@ async def retry_case(store: Store, case_id: str, by: Who = OPERATOR, deadline: f
         Problem: there is no such case, it is under way or decided, or its words aren't there any more.
     """
     async with store.transaction() as connection:
-        row = await first_row(connection, select(cases).where(cases.c.id == case_id).with_for_update())
+        row = await first_row(
+            connection, select(cases).where(cases.c.id == case_id).with_for_update()
+        )
         if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
-        if (why := _why_not(row)) is not None:
+        why = _why_not(row)
+        if why is not None:
             raise Problem("conflict", f"case: {case_id}: {why}")
-        anew = {**_UNDECIDED, **NOT_HELD, "attempts_before": row["attempt"], "status": "queued", "deadline": deadline}
+        anew = {
+            **_UNDECIDED,
+            **NOT_HELD,
+            "attempts_before": row["attempt"],
+            "status": "queued",
+            "deadline": deadline,
+        }
         if row["batch_id"] is not None:
             own = batches.c.id == row["batch_id"]
             status = await connection.scalar(select(batches.c.status).where(own).with_for_update())
             if status not in ("running", "done"):
-                raise Problem("conflict", f"case: {case_id}: its batch was cancelled; send the post again")
-            await connection.execute(update(batches).where(own).values(status="running", finished=None))
+                raise Problem(
+                    "conflict", f"case: {case_id}: its batch was cancelled; send the post again"
+                )
+            await connection.execute(
+                update(batches).where(own).values(status="running", finished=None)
+            )
             anew |= {"status": "waiting", "deadline": None}
-        changing = update(cases).where(cases.c.id == case_id, cases.c.attempt == row["attempt"]).values(**anew)
+        changing = (
+            update(cases)
+            .where(cases.c.id == case_id, cases.c.attempt == row["attempt"])
+            .values(**anew)
+        )
         changed = (await connection.execute(changing.returning(cases))).mappings().one()
         await delete_checkpoints(connection, [case_id])
         # The hash is that of no record: from here on the case has none.
-        details = {"outcome_before": row["outcome"] or row["status"], "outcome": None, "record_sha": sha(None)}
-        await append(connection, by, LogEntry(kind="case.retried", subject=case_id, details=details))
+        details = {
+            "outcome_before": row["outcome"] or row["status"],
+            "outcome": None,
+            "record_sha": sha(None),
+        }
+        await append(
+            connection, by, LogEntry(kind="case.retried", subject=case_id, details=details)
+        )
     return dict(changed)
 
 

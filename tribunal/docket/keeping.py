@@ -45,16 +45,21 @@ def keep_options(
     if way and way not in _WAYS:
         raise BadInput(f"TRIBUNAL_KEEP: {way[:40]!r}: is no way to keep; give {', '.join(_WAYS)}")
     if keep is False and text:
-        raise BadInput("keep_text: a verdict that isn't kept has no text that is; leave one of the two out")
+        raise BadInput(
+            "keep_text: a verdict that isn't kept has no text that is; leave one of the two out"
+        )
     if keep is None:
         keep = text is not None or way in ("yes", "no-text") or (review and way != "no")
     if not keep:
         return None
     whole = text if text is not None else way != "no-text"
-    return KeepOptions(via=via, text=whole, database=database or os.environ.get("TRIBUNAL_DATABASE") or None)
+    return KeepOptions(
+        via=via, text=whole, database=database or os.environ.get("TRIBUNAL_DATABASE") or None
+    )
 
 
-_UNREVIEWED, _UNKEPT = "this case could not be kept for a person to review", "this verdict could not be kept"
+_UNREVIEWED = "this case could not be kept for a person to review"
+_UNKEPT = "this verdict could not be kept"
 
 
 def unkept_warning(why: str, *, review: bool) -> str:

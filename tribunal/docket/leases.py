@@ -22,7 +22,9 @@ from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
 from tribunal.store.tables import batches, cases, idempotency, replicas
 
-LEASE = 30.0  # seconds after which a process of the terminal that gave no heartbeat has lost its cases
+LEASE = (
+    30.0  # seconds after which a process of the terminal that gave no heartbeat has lost its cases
+)
 
 
 def new_owner() -> str:
@@ -111,7 +113,9 @@ def without_earlier_calls(held: Held, record: Record) -> Record:
     if not before:
         return record
     calls = tuple(call for call in record.calls if call.id not in before)
-    return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
+    return record.model_copy(
+        update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])}
+    )
 
 
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
@@ -128,7 +132,9 @@ def owner_is_silent(owner: Any, lease: float) -> Any:
     if seconds_since_jump() < lease:
         return false()
     now = database_now()
-    living = select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
+    living = select(replicas.c.id).where(
+        replicas.c.seen > now - lease, replicas.c.seen < now + lease
+    )
     return owner.not_in(living)
 
 
@@ -144,7 +150,10 @@ PLACE_IN_QUEUE = cases.c.created - PRIORITY_SECONDS * cases.c.priority
 
 def waits_in_queue() -> Any:
     """Return the condition of cases in the queue whose turn it may be."""
-    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now()))
+    return and_(
+        cases.c.status == "queued",
+        or_(cases.c.held_until.is_(None), cases.c.held_until <= database_now()),
+    )
 
 
 def is_free(replica: str, takeover: float, *, any_way_in: bool = False) -> Any:
@@ -173,7 +182,9 @@ async def list_cases_of_process(store: Store) -> list[JSON]:
     """Return the cases that stand in this process's name and still wait for something: each its id and status."""
     mine = cases.c.owner.startswith(f"{_process_name()}-", autoescape=True)
     waits = or_(cases.c.status == "running", cases.c.question.is_not(None))
-    return await store.fetch_rows(select(cases.c.id, cases.c.status).where(mine, waits).order_by(cases.c.created))
+    return await store.fetch_rows(
+        select(cases.c.id, cases.c.status).where(mine, waits).order_by(cases.c.created)
+    )
 
 
 async def release_lease(store: Store, case_id: str, by: Who) -> str:
@@ -190,21 +201,33 @@ async def release_lease(store: Store, case_id: str, by: Who) -> str:
         (or_(cases.c.batch_id.is_(None), cases.c.answer.is_not(None)), "queued"),
         else_="waiting",
     )
-    found = select(cases.c.owner, cases.c.status, cases.c.attempt).where(cases.c.id == case_id).with_for_update()
+    found = (
+        select(cases.c.owner, cases.c.status, cases.c.attempt)
+        .where(cases.c.id == case_id)
+        .with_for_update()
+    )
     async with store.transaction() as connection:
         row = (await connection.execute(found)).mappings().first()
         if row is None:
             raise Problem(
-                "not_found", f"case: {case_id[:80]}: there is none; tribunal review list shows those under way"
+                "not_found",
+                f"case: {case_id[:80]}: there is none; tribunal review list shows those under way",
             )
         owner = row["owner"]
         if row["status"] != "running" or owner is None:
             state = "interrupted" if row["status"] == "running" else row["status"]
-            raise Problem("conflict", f"case: {case_id}: no process tries it: it is {state}; nothing was changed")
-        same = and_(cases.c.id == case_id, cases.c.owner == owner, cases.c.attempt == row["attempt"])
+            raise Problem(
+                "conflict",
+                f"case: {case_id}: no process tries it: it is {state}; nothing was changed",
+            )
+        same = and_(
+            cases.c.id == case_id, cases.c.owner == owner, cases.c.attempt == row["attempt"]
+        )
         await connection.execute(update(cases).where(same).values(owner=None, status=back))
         details = {"owner": owner, "attempt": row["attempt"]}
-        await append(connection, by, LogEntry(kind="case.released", subject=case_id, details=details))
+        await append(
+            connection, by, LogEntry(kind="case.released", subject=case_id, details=details)
+        )
     return str(owner)
 
 
@@ -247,24 +270,42 @@ async def existing_for_request(
         "key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": database_now(),
         "client_request": fingerprint(request if client_request is None else client_request),
     }  # fmt: skip
-    first = store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
+    first = (
+        store.insert(idempotency)
+        .values(**row)
+        .on_conflict_do_nothing()
+        .returning(idempotency.c.made)
+    )
     if (await connection.execute(first)).first() is not None:
         return None
     where = (idempotency.c.key_id == key_id) & (idempotency.c.key == row["key"])
     while True:
         held = (await connection.execute(select(idempotency).where(where))).mappings().one()
-        same = held["client_request"] == row["client_request"] if held["client_request"] else held["request"] == asked
+        same = (
+            held["client_request"] == row["client_request"]
+            if held["client_request"]
+            else held["request"] == asked
+        )
         if not same and not held["client_request"] and client_request is not None:
-            same = held["request"] == await _earlier_fingerprint(connection, held["made"], request, client_request)
+            same = held["request"] == await _earlier_fingerprint(
+                connection, held["made"], request, client_request
+            )
         if key is not None and not same:
             raise Problem(
-                "conflict", f"Idempotency-Key: {str(key)[:80]}: belongs to another request; give this one its own"
+                "conflict",
+                f"Idempotency-Key: {str(key)[:80]}: belongs to another request; give this one its own",
             )
-        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > database_now() - again)
+        lately = cases.c.outcome.in_(("verdict", "pending")) & (
+            cases.c.finished > database_now() - again
+        )
         counts = cases.c.status.in_(("queued", "running")) | lately
         if key is not None:  # what it made may also be a batch or an appeal
-            counts = (cases.c.status != "cancelled") & (func.coalesce(cases.c.outcome, "") != "failure")
-        found = (await connection.execute(select(counts).where(cases.c.id == held["made"]))).scalar()
+            counts = (cases.c.status != "cancelled") & (
+                func.coalesce(cases.c.outcome, "") != "failure"
+            )
+        found = (
+            await connection.execute(select(counts).where(cases.c.id == held["made"]))
+        ).scalar()
         if found or (found is None and key is not None):
             return str(held["made"])
         mine = update(idempotency).where(where, idempotency.c.made == held["made"])
@@ -272,14 +313,22 @@ async def existing_for_request(
             return None  # else somebody else has just replaced it: look at theirs
 
 
-async def _earlier_fingerprint(connection: AsyncConnection, made: str, request: JSON, client_request: JSON) -> str:
+async def _earlier_fingerprint(
+    connection: AsyncConnection, made: str, request: JSON, client_request: JSON
+) -> str:
     """Return the fingerprint that a release before 0008 stored if the same client request made this row.
 
     It covered the operator's settings, which are those of the row that it made, except where the client gave its own.
     """
     for table in (cases, batches):
-        row = (await connection.execute(select(table.c.graph, table.c.settings).where(table.c.id == made))).first()
+        row = (
+            await connection.execute(
+                select(table.c.graph, table.c.settings).where(table.c.id == made)
+            )
+        ).first()
         if row is not None:
             settings = {**row.settings, **client_request["settings"]}
-            return fingerprint({**request, "graph": client_request["graph"] or row.graph, "settings": settings})
+            return fingerprint(
+                {**request, "graph": client_request["graph"] or row.graph, "settings": settings}
+            )
     return ""

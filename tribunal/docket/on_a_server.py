@@ -115,7 +115,9 @@ async def _keep_case(compiled_name: str, values: Any, request: Any) -> None:
         return
     settings: JSON = state["context"]["settings"]
     name = next((each for each in GRAPHS if compiled_name == str(graph(each).name)), compiled_name)
-    record = make_record(state | {"thread": None}, name, context_from(settings)).model_copy(update={"kept": case})
+    record = make_record(state | {"thread": None}, name, context_from(settings)).model_copy(
+        update={"kept": case}
+    )
     # The post as it was given: of one that came in a message, as it was taken in.
     image: JSON = state["post"].get("image") or {}
     given = {"text": state["post"]["text"], "image": image.get("ref")}

@@ -40,7 +40,9 @@ _OF_SOME = ("appeal", "reason", "by")  # fields that only some types of messages
 Status = Literal["waiting", "delivered", "dead"]
 _INSERT = deliveries.insert()
 # Locked against removal until the transaction ends, which would else fail with it.
-_IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
+_IN_FORCE = (
+    select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
+)
 
 
 class AppealSummary(Frozen):
@@ -51,11 +53,17 @@ class AppealSummary(Frozen):
     status: Literal["waiting", "trying", "tried", "decided"]
     appellant: str = Field(description="as the caller named them")
     created: float = Field(description="in seconds of the epoch")
-    result: Literal["upheld", "reversed", "changed"] | None = Field(default=None, description="once it is decided")
+    result: Literal["upheld", "reversed", "changed"] | None = Field(
+        default=None, description="once it is decided"
+    )
     category_before: str | None = None
     hateful_before: bool | None = None
-    clauses: tuple[str, ...] = Field(default=(), description="the clauses of the policy that it rests on, by their ids")
-    note: str = Field(default="", description="why it was decided so: a person's words, which may quote the post")
+    clauses: tuple[str, ...] = Field(
+        default=(), description="the clauses of the policy that it rests on, by their ids"
+    )
+    note: str = Field(
+        default="", description="why it was decided so: a person's words, which may quote the post"
+    )
     decided: float | None = None
 
 
@@ -74,16 +82,24 @@ class CaseMessage(Frozen):
     probability: float | None = None
     uncertain: bool | None = Field(default=None, description="false once a person has decided")
     decided_by: DecidedBy | None = Field(default=None, description=DECIDED_BY)
-    rehearsed: bool | None = Field(default=None, description="whether the rehearsal model took part")
+    rehearsed: bool | None = Field(
+        default=None, description="whether the rehearsal model took part"
+    )
     clauses: tuple[str, ...] = Field(
         default=(), description="the clauses of the policy that the outcome rests on, by their ids"
     )
-    explanation: str | None = Field(default=None, description="a model's or a person's words, which may quote the post")
+    explanation: str | None = Field(
+        default=None, description="a model's or a person's words, which may quote the post"
+    )
     policy_sha: str | None = None
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
     link: str = Field(description="where the case is shown to whoever has a key for it")
-    record: JSON | None = Field(default=None, description="all of it, for an endpoint that was added so")
-    appeal: AppealSummary | None = Field(default=None, description="of a case that was appealed or reopened alone")
+    record: JSON | None = Field(
+        default=None, description="all of it, for an endpoint that was added so"
+    )
+    appeal: AppealSummary | None = Field(
+        default=None, description="of a case that was appealed or reopened alone"
+    )
     reason: str | None = Field(
         default=None,
         description="why it was escalated, in the reviewer's words, which may quote the post; why no model answered",
@@ -104,7 +120,9 @@ def appeal_message(appeal: JSON, graph: str, record: Record, link: str) -> CaseM
     return told.model_copy(update={"appeal": inside})
 
 
-def escalation_message(case_id: str, graph: str, record: Record, link: str, reason: str, by: str) -> CaseMessage:
+def escalation_message(
+    case_id: str, graph: str, record: Record, link: str, reason: str, by: str
+) -> CaseMessage:
     """Return the message of a case that a reviewer has left to the leads."""
     _, told = decision_message(case_id, graph, record, record.dump(), link)
     return told.model_copy(update={"reason": reason, "by": by})
@@ -118,7 +136,9 @@ def decision_message(
     `kept` is the record as it is stored; None where it must not be kept, and then no words are told.
     """
     same = {name: getattr(record, name) for name in _OF_RECORD}
-    decided_by = find_case_decider(record.model_dump(include={"outcome", "review", "appeals"})).decided_by
+    decided_by = find_case_decider(
+        record.model_dump(include={"outcome", "review", "appeals"})
+    ).decided_by
     told = CaseMessage(
         id=case_id, graph=graph, policy_sha=record.policy.get("sha"), link=link, record=kept, decided_by=decided_by,
         **same,
@@ -127,7 +147,9 @@ def decision_message(
     return event, told if kept is not None else told.without_words()
 
 
-def cancel_message(case_id: str, graph: str, post_id: str | None, why: str, link: str, *, keep: bool) -> CaseMessage:
+def cancel_message(
+    case_id: str, graph: str, post_id: str | None, why: str, link: str, *, keep: bool
+) -> CaseMessage:
     """Return the message of a case without an outcome."""
     told = CaseMessage(id=case_id, post_id=post_id, graph=graph, cancelled=why, link=link)
     return told if keep else told.without_words()
@@ -161,7 +183,8 @@ class Outbox:
 
     def __init__(self, store: Store, public_url: str | None = None) -> None:
         """Use a database; links in messages begin with `public_url`."""
-        self._store, self._public_url = store, (public_url or "").rstrip("/")
+        self._store = store
+        self._public_url = (public_url or "").rstrip("/")
         self._announced = False  # whether any endpoint has asked for a message of this process
         self.put = asyncio.Event()
 
@@ -171,11 +194,18 @@ class Outbox:
 
     async def is_wanted(self, event: EventType) -> bool:
         """Return whether any endpoint in force is sent messages of a type."""
-        in_force = await self._store.fetch_rows(select(webhooks).where(webhooks.c.disabled.is_(None)))
+        in_force = await self._store.fetch_rows(
+            select(webhooks).where(webhooks.c.disabled.is_(None))
+        )
         return any(event in events_of_webhook(row) for row in in_force)
 
     async def announce(
-        self, connection: AsyncConnection, event: EventType, told: CaseMessage, *, after: float = 0.0
+        self,
+        connection: AsyncConnection,
+        event: EventType,
+        told: CaseMessage,
+        *,
+        after: float = 0.0,
     ) -> None:
         """Write down a message for every endpoint that asked for this type, in the transaction in which a case ends.
 
@@ -187,11 +217,19 @@ class Outbox:
         await group.end()
 
     async def announce_in(
-        self, group: Group, event: EventType, told: CaseMessage, *, alone: bool = False, after: float = 0.0
+        self,
+        group: Group,
+        event: EventType,
+        told: CaseMessage,
+        *,
+        alone: bool = False,
+        after: float = 0.0,
     ) -> None:
         """Write down the messages of a case, which is known to be in no batch if `alone`. As `announce`."""
         in_force = await group.rows_once(_IN_FORCE)
-        wanted = [(row, each) for row in in_force if (each := _event_for(row, event, told)) is not None]
+        wanted = [
+            (row, each) for row in in_force if (each := _event_for(row, event, told)) is not None
+        ]
         if not wanted:
             return
         self._announced = True
@@ -235,9 +273,15 @@ class Outbox:
         limit: int = 50,
     ) -> list[JSON]:
         """Return messages without their bodies, the newest first, from before this id on."""
-        columns = [column for column in deliveries.c if column.name not in ("body", "attempts_before")]
+        columns = [
+            column for column in deliveries.c if column.name not in ("body", "attempts_before")
+        ]
         query = select(*columns).order_by(deliveries.c.id.desc()).limit(limit)
-        wanted = {deliveries.c.status: status, deliveries.c.webhook_id: webhook_id, deliveries.c.id: message_id}
+        wanted = {
+            deliveries.c.status: status,
+            deliveries.c.webhook_id: webhook_id,
+            deliveries.c.id: message_id,
+        }
         for column, value in wanted.items():
             if value is not None:
                 query = query.where(column == value)
@@ -257,12 +301,24 @@ class Outbox:
         dead = (deliveries.c.status == "dead") & deliveries.c.webhook_id.in_(in_force)
         if message_id is not None:
             dead &= deliveries.c.id == message_id
-        fresh = {"status": "waiting", "due": database_now(), "attempts_before": deliveries.c.attempts, "finished": None}
+        fresh = {
+            "status": "waiting",
+            "due": database_now(),
+            "attempts_before": deliveries.c.attempts,
+            "finished": None,
+        }
         async with self._store.transaction() as connection:
-            number = (await connection.execute(update(deliveries).where(dead).values(**fresh))).rowcount
+            number = (
+                await connection.execute(update(deliveries).where(dead).values(**fresh))
+            ).rowcount
             if number:
-                subject, details = message_id or "all", {"messages": number}
-                await append(connection, by, LogEntry(kind="delivery.replayed", subject=subject, details=details))
+                subject = message_id or "all"
+                details = {"messages": number}
+                await append(
+                    connection,
+                    by,
+                    LogEntry(kind="delivery.replayed", subject=subject, details=details),
+                )
         if message_id is not None and not number:
             raise BadInput(
                 f"message {message_id[:80]}: no failed message of an active webhook has this id; list them with "

@@ -85,7 +85,8 @@ async def _write(
     author_sha: str | None,
 ) -> None:  # fmt: skip
     """Write a verdict down, with the texts that it was come to by, or in the place of what the case was before."""
-    now, dumped = database_now(), record.dump() if options.text else without_words(record.dump())
+    now = database_now()
+    dumped = record.dump() if options.text else without_words(record.dump())
     changing: JSON = {
         **record_columns(record), "practice": practice_of(record), "finished": now, "record": dumped, "money": money,
         "erased": None if options.text else now,
@@ -107,10 +108,14 @@ async def _write(
         await append(connection, OPERATOR, entry)
 
 
-async def _mark_waiting(store: Store, options: KeepOptions, record: Record, money: float | None) -> None:
+async def _mark_waiting(
+    store: Store, options: KeepOptions, record: Record, money: float | None
+) -> None:
     """Note of a case that waits for a person how it came in, and whether its words stay. Its record is written."""
     values = {"via": options.via, "words": options.text, "money": money}
-    waits = (cases.c.id == record.thread) & cases.c.question.is_not(None) & (cases.c.via != "service")
+    waits = (
+        (cases.c.id == record.thread) & cases.c.question.is_not(None) & (cases.c.via != "service")
+    )
     async with store.transaction() as connection:
         await connection.execute(update(cases).where(waits).values(**values))
 
@@ -123,7 +128,8 @@ def record_columns(record: Record, *, keep: bool = True) -> JSON:
 
     With `keep` the post may be found by what it is called, and by its image.
     """
-    review, turned = record.review, [each.reviewer for each in record.appeals if each.result != "upheld"]
+    review = record.review
+    turned = [each.reviewer for each in record.appeals if each.result != "upheld"]
     decided_by = review.reviewer if review and review.action else None
     same = ("outcome", "category", "hateful", "uncertain", "confidence", "language")
     return {
@@ -163,13 +169,16 @@ def same_text_sha(record: Record, post: JSON | None) -> str | None:
 
     None where there is neither word nor image, or the image was not read.
     """
-    words, image = normalize_text(str((post or {}).get("text") or "")), record.image_sha256
+    words = normalize_text(str((post or {}).get("text") or ""))
+    image = record.image_sha256
     if not (words or image) or (not image and (post or {}).get("image")):
         return None
     return sha([words, image, record.policy.get("sha")])
 
 
-def decision_entry(case_id: str, post_sha: str, record: Record, dumped: JSON, **more: object) -> LogEntry:
+def decision_entry(
+    case_id: str, post_sha: str, record: Record, dumped: JSON, **more: object
+) -> LogEntry:
     """Return the entry of a case that came to its record; `dumped` is the record as it is stored."""
     details: JSON = {
         **{name: getattr(record, name) for name in ("outcome", "category", "hateful", "graph")},
@@ -196,11 +205,18 @@ def answer_entry(case_id: str, reviewer: str, answer: JSON, noted: JSON | None =
 
     Their own words are told by their hash: they may quote the post.
     """
-    kind, args = answer.get("type"), answer.get("args")
-    chosen: JSON = (args or {}).get("args") or {} if kind == "edit" else {"note": answer.get("note")}
+    kind = answer.get("type")
+    args = answer.get("args")
+    chosen: JSON = (
+        (args or {}).get("args") or {} if kind == "edit" else {"note": answer.get("note")}
+    )
     category = chosen.get("category") or chosen.get("label")
     action = {"edit": "change", "response": "ask" if args else "retry"}.get(str(kind), "accept")
-    details: JSON = {"reviewer": reviewer, "action": action, "category": None if category is None else str(category)}
+    details: JSON = {
+        "reviewer": reviewer,
+        "action": action,
+        "category": None if category is None else str(category),
+    }
     words = {"question": args if kind == "response" else None, "note": chosen.get("note")}
     details |= {f"{name}_sha": sha(said) for name, said in words.items() if said}
     return LogEntry(kind="case.answered", subject=case_id, details={**details, **(noted or {})})
@@ -237,14 +253,17 @@ async def text_of(store: Store, sha: str | None, kind: TextKind | None = None) -
     wanted = select(contents).where(contents.c.sha == sha)
     if kind is not None:
         wanted = wanted.where(contents.c.kind == kind)
-    if (row := await store.fetch_row(wanted)) is None:
+    row = await store.fetch_row(wanted)
+    if row is None:
         return None
     text = str(row["text"])
     found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     if row["kind"] == "prompts":
         found = PromptSet("", parse_json(text)).sha
     if found != sha:
-        raise BadInput(f"{row['kind']}: {sha}: what is kept under this hash was altered since; {store.address}")
+        raise BadInput(
+            f"{row['kind']}: {sha}: what is kept under this hash was altered since; {store.address}"
+        )
     return text
 
 
@@ -256,15 +275,21 @@ def texts_of(record: Record) -> set[TextName]:
     return {(kind, sha) for kind, sha in named.items() if sha}
 
 
-async def store_texts(store: Store, connection: AsyncConnection, names: Set[TextName]) -> set[TextName]:
+async def store_texts(
+    store: Store, connection: AsyncConnection, names: Set[TextName]
+) -> set[TextName]:
     """Store the texts that are not stored yet, in the transaction that ends a case.
 
     Returns:
         those that are there now: this process has met the others' words nowhere. It has if it has made the record.
     """
     texts = {(kind, sha): text for kind, sha in names if (text := remembered_text(kind, sha))}
-    wanted = select(contents.c.kind, contents.c.sha).where(contents.c.sha.in_([sha for _, sha in texts]))
-    there: set[TextName] = {(row.kind, row.sha) for row in await connection.execute(wanted)} if texts else set()
+    wanted = select(contents.c.kind, contents.c.sha).where(
+        contents.c.sha.in_([sha for _, sha in texts])
+    )
+    there: set[TextName] = (
+        {(row.kind, row.sha) for row in await connection.execute(wanted)} if texts else set()
+    )
     rows = [
         {"kind": kind, "sha": sha, "text": text, "created": database_now()}
         for (kind, sha), text in texts.items()

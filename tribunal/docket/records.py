@@ -31,7 +31,12 @@ from tribunal.settings.context import Context
 
 # What a post is given by, to a graph and to the functions that judge it.
 POST = ("text", "image", "post_id", "language", "earlier", "appeal")
-_DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
+_DEBATED = (
+    "rebuttal",
+    "opening",
+    "response",
+    "answer",
+)  # the stages that a round of debate is known by
 # The channels that a record reads. In others a graph of one's own may hold what it likes.
 _LISTS = ("cues", "opinions", "calls", "evidence", "trials", "debate")
 _FORMED = (
@@ -65,7 +70,9 @@ async def graph_input(
     """
     if isinstance(image, str) and image.startswith("data:"):
         image = await store_image(image)
-    conversation = earlier if isinstance(earlier, str) else list(earlier)  # which `receive` refuses by name
+    conversation = (
+        earlier if isinstance(earlier, str) else list(earlier)
+    )  # which `receive` refuses by name
     post: JSON = {
         "text": text or "", "image": image, "post_id": post_id, "language": language, "earlier": conversation,
     }  # fmt: skip
@@ -82,14 +89,24 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
         WrongState: the state holds no post.
     """
     state = _readable_state(state, graph, context)
-    outcome, review, calls = state["outcome"], state.get("review"), state.get("calls") or []
-    warnings, unseen = state.get("warnings") or (), state.get("unseen_calls") or 0
+    outcome = state["outcome"]
+    review = state.get("review")
+    calls = state.get("calls") or []
+    warnings = state.get("warnings") or ()
+    unseen = state.get("unseen_calls") or 0
     if review and state.get("waits"):
-        why, court = f"a person has to decide this case: {review['reason']}", review["court"]
-        stated = {name: court.get(name) for name in ("confidence", "uncertain")}  # by which reviewers sort what waits
+        why = f"a person has to decide this case: {review['reason']}"
+        court = review["court"]
+        stated = {
+            name: court.get(name) for name in ("confidence", "uncertain")
+        }  # by which reviewers sort what waits
         outcome = {"outcome": "pending", "explanation": why, **stated}
-    kind, shown, fault = outcome["outcome"], parts_shown(calls), None
-    edited = review is not None and review.get("action") == "edit"  # by a person, who was shown the policy
+    kind = outcome["outcome"]
+    shown = parts_shown(calls)
+    fault = None
+    edited = (
+        review is not None and review.get("action") == "edit"
+    )  # by a person, who was shown the policy
     if kind in ("refusal", "failure"):
         fault = {name: outcome[name] for name in ("seat", "role", "model")}
         fault["kind"] = outcome.get("form") or outcome.get("error")
@@ -133,7 +150,9 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
     })  # fmt: skip
 
 
-def _probability(state: JSON, outcome: JSON, graph: str, context: Context, *, decided: bool) -> JSON:
+def _probability(
+    state: JSON, outcome: JSON, graph: str, context: Context, *, decided: bool
+) -> JSON:
     """Return the probability that the post is hate speech, and where it is from; nothing without a verdict on hate.
 
     Args:
@@ -148,10 +167,13 @@ def _probability(state: JSON, outcome: JSON, graph: str, context: Context, *, de
         return {}
     if decided:
         return probability_by_person(hateful)
-    text, fitted = (state.get("context") or {}).get("threshold_file"), None
+    text = (state.get("context") or {}).get("threshold_file")
+    fitted = None
     if context.threshold_file and isinstance(text, str):
         fitted = parse_threshold(text, context.threshold_file)
-        if describe_misfits(fitted, graph, context, str((state.get("policy") or {}).get("sha", ""))):
+        if describe_misfits(
+            fitted, graph, context, str((state.get("policy") or {}).get("sha", ""))
+        ):
             fitted = None
     probability, source = estimate_probability(hateful, outcome.get("confidence"), fitted)
     return {"probability": probability, "probability_from": source}
@@ -161,7 +183,10 @@ def _savings(state: JSON) -> list[JSON]:
     """Return what shortcuts spared this post, the providers' prompt caches among them."""
     cached = sum(call["cached_tokens"] for call in state.get("calls") or [] if not call["cached"])
     how = "prompt tokens that the provider had in its cache"
-    return [*(state.get("saved") or []), *([{"id": "prompt_cache", "tokens": cached, "how": how}] if cached else [])]
+    return [
+        *(state.get("saved") or []),
+        *([{"id": "prompt_cache", "tokens": cached, "how": how}] if cached else []),
+    ]
 
 
 def _cited_precedents(state: JSON, outcome: JSON) -> list[Precedent]:
@@ -169,11 +194,20 @@ def _cited_precedents(state: JSON, outcome: JSON) -> list[Precedent]:
     brought = [Precedent.model_validate(each) for each in state.get("precedents") or []]
     if not brought:
         return []
-    words = {turn["id"]: json.dumps(turn, ensure_ascii=False) for turn in state.get("transcript") or []}
-    court = (state.get("review") or {}).get("court") or outcome  # a person's own words cite nothing of the court's
-    words["judge"] = str(court.get("explanation") or "") if court.get("outcome") == "verdict" else ""
+    words = {
+        turn["id"]: json.dumps(turn, ensure_ascii=False) for turn in state.get("transcript") or []
+    }
+    court = (state.get("review") or {}).get(
+        "court"
+    ) or outcome  # a person's own words cite nothing of the court's
+    words["judge"] = (
+        str(court.get("explanation") or "") if court.get("outcome") == "verdict" else ""
+    )
     cited = {who: find_citations(text) for who, text in words.items()}
-    return [each.without_words(tuple(who for who, ids in cited.items() if each.id in ids)) for each in brought]
+    return [
+        each.without_words(tuple(who for who, ids in cited.items() if each.id in ids))
+        for each in brought
+    ]
 
 
 # A state, checked
@@ -193,20 +227,24 @@ def check_state(state: JSON) -> JSON:
     Raises:
         ValueError: one is something else.
     """
-    if wrong := find_wrong_channel(state, _forms()):
+    wrong = find_wrong_channel(state, _forms())
+    if wrong:
         raise ValueError(wrong[1])
     if "policy" in state:
         _Named.model_validate(state["policy"])
-    if outcome := state.get("outcome"):
+    outcome = state.get("outcome")
+    if outcome:
         _OUTCOME.validate_python(without_former_fields(outcome))
-    if review := state.get("review"):
+    review = state.get("review")
+    if review:
         _OUTCOME.validate_python(without_former_fields(review["court"]))
     return state
 
 
 def find_wrong_state(state: JSON, context: Context) -> tuple[str, str] | None:
     """Return why no record can be made of a case that has ended: the kind of failure, and a line; None if one can."""
-    if wrong := find_wrong_channel(state, _forms()):
+    wrong = find_wrong_channel(state, _forms())
+    if wrong:
         return "wrong_state", wrong[1]
     fault = find_wrong_outcome(state, context)
     return None if fault is None else ("wrong_outcome", fault)
@@ -215,7 +253,8 @@ def find_wrong_state(state: JSON, context: Context) -> tuple[str, str] | None:
 def _readable_state(state: JSON, graph: str, context: Context) -> JSON:
     if not isinstance(state.get("post"), dict):
         raise WrongState(f"post: there is none; let the graph {graph} begin with `receive`")
-    if (fault := find_wrong_state(state, context)) is None:
+    fault = find_wrong_state(state, context)
+    if fault is None:
         return state
     kind, message = fault
     node = state.get("outcome_from") if kind == "wrong_outcome" else None
@@ -239,8 +278,16 @@ def protocol(state: JSON, graph: str) -> str:
     their own.
     """
     context: JSON = state.get("context") or {}
-    held: JSON = {"tribunal": __version__, "graph": graph, "settings": context.get("settings") or {}}
-    held |= {name: context[name] for name in ("line_up", "threshold_file") if context.get(name) is not None}
+    held: JSON = {
+        "tribunal": __version__,
+        "graph": graph,
+        "settings": context.get("settings") or {},
+    }
+    held |= {
+        name: context[name]
+        for name in ("line_up", "threshold_file")
+        if context.get(name) is not None
+    }
     if graph not in GRAPHS:
         held["code_sha256"] = _hash_of_code(graph)
     text = json.dumps(held, sort_keys=True, separators=(",", ":"))

@@ -27,7 +27,9 @@ KINDS = ("calls", "tokens", "money")
 MOMENT = 10  # seconds after which a case under way may have given back enough
 _MONEY_ROUNDING = 1e-9
 # The columns of a case that has nothing reserved.
-NO_RESERVATION: JSON = dict.fromkeys(("reserved_day", "reserved_attempt", *(f"reserved_{kind}" for kind in KINDS)))
+NO_RESERVATION: JSON = dict.fromkeys(
+    ("reserved_day", "reserved_attempt", *(f"reserved_{kind}" for kind in KINDS))
+)
 
 
 def day_of(now: datetime) -> str:
@@ -112,13 +114,17 @@ class CaseBounds:
         """Return what an attempt may send, by what is reserved for it."""
         if reservation is None:
             return Allowance(cost=self.cost)
-        return Allowance(Limits(reservation.calls, reservation.tokens, reservation.money), self.cost)
+        return Allowance(
+            Limits(reservation.calls, reservation.tokens, reservation.money), self.cost
+        )
 
 
 USUAL_BOUNDS = CaseBounds()
 
 
-def budget_problem(kind: str, account: Mapping[str, Any], limit: float, now: datetime, needed: float = 0) -> Problem:
+def budget_problem(
+    kind: str, account: Mapping[str, Any], limit: float, now: datetime, needed: float = 0
+) -> Problem:
     """Return what a key is told that hasn't enough left of its day's calls, tokens or money.
 
     Args:
@@ -129,9 +135,11 @@ def budget_problem(kind: str, account: Mapping[str, Any], limit: float, now: dat
         needed: how many a case needs.
     """
     left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
-    spent, reserved = account.get(kind, 0), account.get(f"reserved_{kind}", 0)
+    spent = account.get(kind, 0)
+    reserved = account.get(f"reserved_{kind}", 0)
     words = (
-        f"this key's {kind} of today are spent: {spent:g} of {limit:g}, and {reserved:g} reserved for cases under way"
+        f"this key's {kind} of today are spent: {spent:g} of "
+        f"{limit:g}, and {reserved:g} reserved for cases under way"
     )
     if needed > 1:
         words += f"; this post may take {needed:g}"
@@ -154,7 +162,9 @@ async def reserve(
     """
     if not key_id:
         return None
-    limited = select(*(api_keys.c[f"daily_{kind}"].label(kind) for kind in KINDS)).where(api_keys.c.id == key_id)
+    limited = select(*(api_keys.c[f"daily_{kind}"].label(kind) for kind in KINDS)).where(
+        api_keys.c.id == key_id
+    )
     key = await first_row(connection, limited)
     limits = {kind: key[kind] for kind in KINDS if key is not None and key[kind] is not None}
     if not limits:
@@ -163,7 +173,9 @@ async def reserve(
     account = (usage.c.key_id == key_id, usage.c.period == day_of(now))
     row = store.insert(usage).values(key_id=key_id, period=day_of(now)).on_conflict_do_nothing()
     await connection.execute(row)
-    held = dict((await connection.execute(select(usage).where(*account).with_for_update())).mappings().one())
+    held = dict(
+        (await connection.execute(select(usage).where(*account).with_for_update())).mappings().one()
+    )
     amounts: dict[str, Any] = {}
     for kind, limit in limits.items():
         left = limit - held[kind] - held[f"reserved_{kind}"]
@@ -171,12 +183,16 @@ async def reserve(
         if left <= 0 or least > left:
             raise budget_problem(kind, held, limit, now, least)
         amounts[kind] = min(most, left)
-    added = {f"reserved_{kind}": usage.c[f"reserved_{kind}"] + amount for kind, amount in amounts.items()}
+    added = {
+        f"reserved_{kind}": usage.c[f"reserved_{kind}"] + amount for kind, amount in amounts.items()
+    }
     reaches = (
         usage.c[kind] + usage.c[f"reserved_{kind}"] + amount <= limits[kind] + _MONEY_ROUNDING
         for kind, amount in amounts.items()
     )
-    if not (await connection.execute(update(usage).where(*account, *reaches).values(**added))).rowcount:
+    if not (
+        await connection.execute(update(usage).where(*account, *reaches).values(**added))
+    ).rowcount:
         raise Problem("busy", "this key's budget is changing; send it again", retry_after=1)
     return Reservation(day=day_of(now), attempt=attempt, **amounts)
 
@@ -205,13 +221,21 @@ async def settle(
     changed = {kind: usage.c[kind] + paid[kind] for kind in KINDS}
     if reservation is not None:
         given_back = held.model_dump()
-        changed |= {f"reserved_{kind}": usage.c[f"reserved_{kind}"] - given_back[kind] for kind in KINDS}
+        changed |= {
+            f"reserved_{kind}": usage.c[f"reserved_{kind}"] - given_back[kind] for kind in KINDS
+        }
     row = store.insert(usage).values(key_id=key_id, period=day, requests=0, **paid)
-    await connection.execute(row.on_conflict_do_update(index_elements=["key_id", "period"], set_=changed))
+    await connection.execute(
+        row.on_conflict_do_update(index_elements=["key_id", "period"], set_=changed)
+    )
 
 
 async def reserve_for_attempt(
-    store: Store, connection: AsyncConnection, row: Mapping[str, Any], attempt: int, bounds: CaseBounds
+    store: Store,
+    connection: AsyncConnection,
+    row: Mapping[str, Any],
+    attempt: int,
+    bounds: CaseBounds,
 ) -> JSON:
     """Return the row of a case with what is reserved for an attempt at it, in the transaction that begins or queues it.
 
@@ -225,11 +249,17 @@ async def reserve_for_attempt(
         return dict(row)
     await settle(store, connection, row["key_id"], before, None)
     try:
-        reservation = await reserve(store, connection, row["key_id"], row["graph"], row["settings"], attempt, bounds)
+        reservation = await reserve(
+            store, connection, row["key_id"], row["graph"], row["settings"], attempt, bounds
+        )
     except Problem:
-        if row["answer"] is None or row["answer"]["answer"]["type"] == "response":  # a question is for a model
+        if (
+            row["answer"] is None or row["answer"]["answer"]["type"] == "response"
+        ):  # a question is for a model
             raise
-        reservation = Reservation(day=day_of(database_datetime()), attempt=attempt, calls=0, tokens=0, money=0.0)
+        reservation = Reservation(
+            day=day_of(database_datetime()), attempt=attempt, calls=0, tokens=0, money=0.0
+        )
     columns = NO_RESERVATION if reservation is None else reservation.columns()
     if before is not None or reservation is not None:
         await connection.execute(update(cases).where(cases.c.id == row["id"]).values(**columns))

@@ -26,22 +26,29 @@ def caller_config(config: Mapping[str, Any] | None) -> RunnableConfig:
     if config is None or config == {}:
         return {}
     if not isinstance(config, Mapping):
-        raise BadInput(f"config: {type(config).__name__}: is no config; give a dict such as {{'callbacks': [handler]}}")
+        raise BadInput(
+            f"config: {type(config).__name__}: is no config; give a dict such as {{'callbacks': [handler]}}"
+        )
     from langchain_core.runnables import RunnableConfig
 
-    if unknown := next((str(name) for name in config if name not in RunnableConfig.__annotations__), None):
+    unknown = next(
+        (str(name) for name in config if name not in RunnableConfig.__annotations__), None
+    )
+    if unknown:
         raise BadInput(
             f"config: {unknown}: LangChain's config has no such key; use {', '.join(_TAKEN)} or configurable"
         )
     taken = {name: config[name] for name in _TAKEN if config.get(name) is not None}
-    if chosen := model_settings_in(config):
+    chosen = model_settings_in(config)
+    if chosen:
         taken["configurable"] = {MODEL_SETTINGS: chosen}
     return cast("RunnableConfig", taken)
 
 
 def merge_metadata(config: RunnableConfig | None, metadata: Mapping[str, Any]) -> RunnableConfig:
     """Return a config with more metadata, but for empty ones; what the caller has set under the same name stays."""
-    given, more = caller_config(config), {name: value for name, value in metadata.items() if value}
+    given = caller_config(config)
+    more = {name: value for name, value in metadata.items() if value}
     return {**given, "metadata": {**more, **given.get("metadata", {})}}
 
 

@@ -92,7 +92,10 @@ async def _judge_and_keep(
     post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, keep: KeepOptions,
     author: str | None,
 ) -> Record:  # fmt: skip
-    from tribunal.docket.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
+    from tribunal.docket.record_rows import (
+        check_database,
+        keep_record,
+    )  # SQLAlchemy, for those who keep
     from tribunal.store.table_versions import DatabaseDamaged
 
     with suppress(DatabaseDamaged):
@@ -107,7 +110,9 @@ async def _judge(
 ) -> Record:  # fmt: skip
     unkept = ""
     if context.review:
-        from tribunal.docket.decision_effects import hash_author  # SQLAlchemy, for those who ask for it
+        from tribunal.docket.decision_effects import (
+            hash_author,
+        )  # SQLAlchemy, for those who ask for it
         from tribunal.docket.docket import docket_here
         from tribunal.store.table_versions import DatabaseDamaged, DatabaseUnreachable
 
@@ -120,7 +125,9 @@ async def _judge(
     return await judge_unreviewed(post, graph, context, listen, config, unkept)
 
 
-async def stream_post(text: str | None = None, image: str | None = None, **given: Any) -> AsyncGenerator[JSON | Record]:
+async def stream_post(
+    text: str | None = None, image: str | None = None, **given: Any
+) -> AsyncGenerator[JSON | Record]:
     """Yield every event of a post's case as it happens, and at last its record. All else is as in `judge_post`."""
     events: asyncio.Queue[JSON | None] = asyncio.Queue()
     case = asyncio.create_task(judge_post(text, image, listen=events.put_nowait, **given))
@@ -157,7 +164,9 @@ async def submit_review(
     return await docket.decide(thread, answer, listen, caller_config(config))
 
 
-async def resume_case(thread: str, *, keep: KeepOptions | None = None, database: str | None = None) -> Record:
+async def resume_case(
+    thread: str, *, keep: KeepOptions | None = None, database: str | None = None
+) -> Record:
     """Go on with a case of the docket whose process ended in the middle of its trial, and keep what became of it.
 
     Raises:
@@ -169,7 +178,11 @@ async def resume_case(thread: str, *, keep: KeepOptions | None = None, database:
     docket = await docket_here(database)
     row = await docket.row(thread)
     record = await docket.resume(thread)
-    return record if keep is None else await keep_record(keep, record, row["post"] or {}, row["settings"])
+    return (
+        record
+        if keep is None
+        else await keep_record(keep, record, row["post"] or {}, row["settings"])
+    )
 
 
 _QUESTIONS: dict[Task, str] = {
@@ -231,19 +244,29 @@ def as_tool(
         BadInput: there is no such graph, or a setting is wrong, or this graph doesn't heed it.
     """
     graph_named(graph)  # one of your own brings seats of its own, which may be set
-    context, own = context_from({**settings}), caller_config(config)
+    context = context_from({**settings})
+    own = caller_config(config)
     check_configurable(config, context, graph)
     kept = keep_options("python", review=context.review)
     refuse_unused_settings(graph, context)
 
     async def decide(
-        config: RunnableConfig, text: str = "", image: str | None = None, language: str | None = None
+        config: RunnableConfig,
+        text: str = "",
+        image: str | None = None,
+        language: str | None = None,
     ) -> tuple[str, JSON]:
         run = merge_configs(own, agent_config(config))
         try:
             with _outside_agent_run():
                 record = await judge_post(
-                    text, image, graph=graph, context=context, language=language, keep=kept, config=run
+                    text,
+                    image,
+                    graph=graph,
+                    context=context,
+                    language=language,
+                    keep=kept,
+                    config=run,
                 )
         except BadInput as error:
             raise ToolException(str(error)) from error
@@ -257,7 +280,8 @@ def as_tool(
         func=decide_now,
         coroutine=decide,
         name=name,
-        description=description or _DESCRIPTION.format(question=_QUESTIONS[context.task], answer=answer),
+        description=description
+        or _DESCRIPTION.format(question=_QUESTIONS[context.task], answer=answer),
         args_schema=PostArguments,
         response_format="content_and_artifact",
         handle_tool_error=True,
@@ -271,16 +295,25 @@ def tool_answer(record: Record) -> str:
     said = {
         **{name: getattr(record, name) for name in names},
         "uncertain": record.uncertain or None,
-        "cues": [cue.model_dump(include={"claim", "target_group", "type", "category"}) for cue in record.cues],
+        "cues": [
+            cue.model_dump(include={"claim", "target_group", "type", "category"})
+            for cue in record.cues
+        ],
         "evidence": [each.model_dump(include={"id", "title", "url"}) for each in record.evidence],
     }
-    kept = {name: value for name, value in said.items() if name == "explanation" or value not in (None, [], ())}
+    kept = {
+        name: value
+        for name, value in said.items()
+        if name == "explanation" or value not in (None, [], ())
+    }
     return json.dumps(kept, ensure_ascii=False)
 
 
 def _argument_error(error: Any) -> str:
     """Return what an agent is told of arguments that the tool doesn't take."""
-    problem = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+    problem = (
+        error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+    )
     field = ".".join(map(str, problem["loc"])) or "arguments"
     return f"{field}: {problem['msg']}; give {', '.join(PostArguments.model_fields)}"
 

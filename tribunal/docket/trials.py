@@ -59,8 +59,12 @@ class ReviewerQuestion(Frozen):
     """What a person is asked."""
 
     id: str = Field(description="another one after each trial")
-    request: JSON = Field(description="what they are shown, in the shape of LangGraph's Agent Inbox")
-    form: JSON = Field(description="the JSON schema of an answer in that shape; it names the policy's categories")
+    request: JSON = Field(
+        description="what they are shown, in the shape of LangGraph's Agent Inbox"
+    )
+    form: JSON = Field(
+        description="the JSON schema of an answer in that shape; it names the policy's categories"
+    )
 
 
 class TrialResult(Frozen):
@@ -94,7 +98,8 @@ class Trials:
 
     def __init__(self, store: Store, case_store: CaseStore, moment: float = MOMENT) -> None:
         """Begin with no trial."""
-        self._store, self._case_store = store, case_store
+        self._store = store
+        self._case_store = case_store
         self._checkpoints = CaseCheckpoints(store, case_store, moment)
         self._durability = "async" if moment else "sync"
         self._compiled: dict[str, Any] = {}
@@ -124,15 +129,19 @@ class Trials:
         with spend_from(allowance or self._case_store.bounds.allowance(held.reserved)):
             patient = PatientCalls(given_up=dict(given_up))
             with wait_for_answers(patient if hold or given_up else None):
-                return await self._run_within_allowance(held, listen, context, config, patient, hold, forgiving)
+                return await self._run_within_allowance(
+                    held, listen, context, config, patient, hold, forgiving
+                )
 
     async def _run_within_allowance(
         self, held: Held, listen: Listener | None, context: Context | None, config: RunnableConfig | None,
         patient: PatientCalls, hold: HoldDecision | None, forgiving: bool,
     ) -> TrialResult:  # fmt: skip
-        context, fields = context or context_from(held.settings), held.post or {}
+        context = context or context_from(held.settings)
+        fields = held.post or {}
         config = merge_metadata(config, {"case": held.id, "run": held.batch_id})
-        if problem := fields.get("problem"):  # of a row of a batch
+        problem = fields.get("problem")
+        if problem:  # of a row of a batch
             raise BadInput(problem)
         # Its image lies on this machine from here on.
         post = await graph_input(
@@ -141,15 +150,27 @@ class Trials:
         if not held.keep:
             # Nothing of it may be kept, so it can't wait for anybody.
             with wait_for_answers(patient if patient.given_up else None):
-                return TrialResult(record=await judge_unreviewed(post, held.graph, context, listen, config, _UNKEPT))
+                return TrialResult(
+                    record=await judge_unreviewed(
+                        post, held.graph, context, listen, config, _UNKEPT
+                    )
+                )
         of_appeal = select(cases.c.policy_sha).join(appeals, appeals.c.case_id == cases.c.id)
-        sha = await self._store.fetch_value(of_appeal.where(appeals.c.id == held.appeal_id)) if held.appeal_id else None
+        sha = (
+            await self._store.fetch_value(of_appeal.where(appeals.c.id == held.appeal_id))
+            if held.appeal_id
+            else None
+        )
         first = await text_of(self._store, sha, "policy")
-        with use_stored_policy(context.policy, first):  # a new trial has the policy of the first one
+        with use_stored_policy(
+            context.policy, first
+        ):  # a new trial has the policy of the first one
             async with self._checkpoints.attempt(held, forgiving=forgiving) as attempt:
                 result = await self._run(held, post, context, listen, config, patient, hold)
         why = None if attempt.unwritable is None else " ".join(str(attempt.unwritable).split())
-        return result.model_copy(update={"written": held.attempt > 1 or attempt.written, "unwritable": why})
+        return result.model_copy(
+            update={"written": held.attempt > 1 or attempt.written, "unwritable": why}
+        )
 
     async def look(self, row: JSON, context: Context | None = None) -> Progress:
         """Return how far a case is that lies in the store, and its state, by its checkpoints.
@@ -182,13 +203,18 @@ class Trials:
             progress = await self._look(held.id, held.graph, context)
             if progress.standing == "unbegun":
                 await self._case_store.clear_events(held)
-            elif progress.question is not None and held.answer and held.answer["question"] == progress.question.id:
+            elif (
+                progress.question is not None
+                and held.answer
+                and held.answer["question"] == progress.question.id
+            ):
                 given = Command(resume=held.answer["answer"])
                 # Of an answer that a process was killed over, a half may be there.
                 await self._checkpoints.discard_pending_answer(held)
             else:
                 given = None
-        state, waits = progress.state, progress.standing == "waiting"
+        state = progress.state
+        waits = progress.standing == "waiting"
         while given is not None or progress.standing == "under_way":
             state = await run_graph(
                 self._graph(held.graph), held.graph, given, held.id, listen,
@@ -206,7 +232,9 @@ class Trials:
                 return TrialResult(record=record, calls=tuple(patient.made), held=True)
             patient.given_up[split_name(fault["model"])[0]] = fault["error"], fault["explanation"]
             given = post if progress.standing == "unbegun" else None  # its state can't be written
-        wrong = find_wrong_state(state, context) is not None  # nobody can review it; its record says why
+        wrong = (
+            find_wrong_state(state, context) is not None
+        )  # nobody can review it; its record says why
         waiting = None if wrong or not waits else await self._look_at_waiting(held, context)
         if waiting is None:
             thread = held.id if state.get("review") and not (wrong and waits) else ""
@@ -215,13 +243,19 @@ class Trials:
         notes = {name: state[name] for name in NOTES if name in state}
         record = make_record(waiting.state | notes, held.graph, context)
         asked: Any = waiting.question
-        question = ReviewerQuestion(id=asked.id, request=waiting.state["waits"], form=asked.response_schema or {})
+        question = ReviewerQuestion(
+            id=asked.id, request=waiting.state["waits"], form=asked.response_schema or {}
+        )
         return TrialResult(record=record, question=question, calls=tuple(patient.made))
 
     async def _look_at_waiting(self, held: Held, context: Context) -> Progress | None:
         """Return how far a case is that waits for a person; None if nobody can be asked, since it couldn't be kept."""
         try:
-            return None if self._checkpoints.is_unwritable(held) else await self._look(held.id, held.graph, context)
+            return (
+                None
+                if self._checkpoints.is_unwritable(held)
+                else await self._look(held.id, held.graph, context)
+            )
         except (DatabaseDamaged, DatabaseUnreachable) as error:
             self._checkpoints.give_up(held, error)
             return None
@@ -233,7 +267,9 @@ class Trials:
             snapshot = await self._graph(graph).aget_state(place)
             state = check_state(snapshot.values) | {"thread": thread, "waits": None}
             # A task that was answered keeps its question, and has a result. Where no model answered, nobody is asked.
-            stops = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
+            stops = [
+                each for task in snapshot.tasks if task.result is None for each in task.interrupts
+            ]
             open_questions = [each for each in stops if find_stop(each.value) is None]
             if open_questions:
                 [question] = open_questions
@@ -275,6 +311,10 @@ def trusted_graph(graph: str) -> str:
     if graph in GRAPHS or graph in names("tribunal.graphs"):
         return graph
     path, _, member = graph.partition(":")
-    place = f"{Path(path).expanduser().resolve()}:{member or 'graph'}" if path.endswith(".py") else graph
+    place = (
+        f"{Path(path).expanduser().resolve()}:{member or 'graph'}"
+        if path.endswith(".py")
+        else graph
+    )
     check_code(place, stored=True)
     return place

@@ -71,7 +71,9 @@ def answer_of(
     if wanted is not None and not (given[wanted] or "").strip():
         raise BadInput(f"{wanted}: {given[wanted]!r}: {action} wants one; give it")
     if clauses and action in ("ask", "retry"):
-        raise BadInput(f"clauses: {', '.join(clauses)[:80]!r}: belong to a decision; leave them out of a question")
+        raise BadInput(
+            f"clauses: {', '.join(clauses)[:80]!r}: belong to a decision; leave them out of a question"
+        )
     by: JSON = {} if reviewer is None else {"reviewer": reviewer}
     by |= {"clauses": list(clauses)} if clauses else {}
     if action == "accept":
@@ -90,13 +92,17 @@ class WaitingCases:
     it, or it waits for a lead; and else returns the case as it lies in the store. `by` is who asks, for the audit log.
     """
 
-    def __init__(self, store: Store, bounds: CaseBounds = USUAL_BOUNDS, outbox: Outbox | None = None) -> None:
+    def __init__(
+        self, store: Store, bounds: CaseBounds = USUAL_BOUNDS, outbox: Outbox | None = None
+    ) -> None:
         """Use a database.
 
         `bounds` say what a case takes of a daily budget where its settings don't. The webhooks of `outbox` are told of
         what is escalated.
         """
-        self._store, self._bounds, self._outbox = store, bounds, outbox or Outbox(store)
+        self._store = store
+        self._bounds = bounds
+        self._outbox = outbox or Outbox(store)
 
     async def claim(
         self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, leads: bool = True
@@ -111,18 +117,33 @@ class WaitingCases:
         return await self._change(case_id, reviewer, values, by, entry, leads=leads)
 
     async def escalate(
-        self, case_id: str, reviewer: str, reason: str, by: Who = OPERATOR, *, undo_seconds: float = 0.0
+        self,
+        case_id: str,
+        reviewer: str,
+        reason: str,
+        by: Who = OPERATOR,
+        *,
+        undo_seconds: float = 0.0,
     ) -> JSON:
         """Leave a case to the leads: from here on only they decide it, and nobody has claimed it.
 
         No webhook is told for `undo_seconds`, in which it can be undone.
         """
         if not reason.strip():
-            raise Problem("bad_input", "reason: is empty; say to the leads why you leave it to them")
+            raise Problem(
+                "bad_input", "reason: is empty; say to the leads why you leave it to them"
+            )
         note = new_note_row(case_id, reviewer, "escalated", reason.strip())
         values = {**_NO_CLAIM, "escalated": note["at"]}
         changed = await self._change(
-            case_id, reviewer, values, by, note_entry(note), leads=False, note=note, tell_after=undo_seconds
+            case_id,
+            reviewer,
+            values,
+            by,
+            note_entry(note),
+            leads=False,
+            note=note,
+            tell_after=undo_seconds,
         )
         self._outbox.send()
         return changed
@@ -132,7 +153,9 @@ class WaitingCases:
         note = new_note_row(case_id, reviewer, "skipped", "")
         return await self._change(case_id, reviewer, _NO_CLAIM, by, note_entry(note), note=note)
 
-    async def release(self, case_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
+    async def release(
+        self, case_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False
+    ) -> JSON:
         """Give a claim back; a lead may do so for whoever is away."""
         entry = LogEntry(kind="case.given_back", subject=case_id, details={"reviewer": reviewer})
         return await self._change(case_id, reviewer, _NO_CLAIM, by, entry, of_anybody=lead)
@@ -160,12 +183,25 @@ class WaitingCases:
             "answer": {"question": row["question"]["id"], "answer": answer},
         }
         if undo_seconds:
-            values |= {"held": _UNDOABLE, "held_for": None, "held_until": now.timestamp() + undo_seconds}
-        entry, same = answer_entry(row["id"], reviewer, answer, noted), cases.c.attempt == row["attempt"]
-        return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1)
+            values |= {
+                "held": _UNDOABLE,
+                "held_for": None,
+                "held_until": now.timestamp() + undo_seconds,
+            }
+        entry = answer_entry(row["id"], reviewer, answer, noted)
+        same = cases.c.attempt == row["attempt"]
+        return await self._change(
+            row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1
+        )
 
     async def undo(
-        self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, escalated_within: float = 0.0
+        self,
+        case_id: str,
+        reviewer: str,
+        seconds: float,
+        by: Who = OPERATOR,
+        *,
+        escalated_within: float = 0.0,
     ) -> JSON:
         """Take back what this person has just said of a case, which waits again, and is theirs for so many seconds.
 
@@ -173,43 +209,78 @@ class WaitingCases:
         both. A `Problem` is raised, too, if it is too late, or somebody else has said it.
         """
         async with self._store.transaction() as connection:
-            row = await first_row(connection, select(cases).where(cases.c.id == case_id).with_for_update())
+            row = await first_row(
+                connection, select(cases).where(cases.c.id == case_id).with_for_update()
+            )
             if row is None:
                 raise Problem("not_found", "case: there is none")
             mine = {"claimed_by": reviewer, "claimed_until": database_now() + seconds}
             if await self._take_escalation_back(connection, row, reviewer, escalated_within):
                 details = {"reviewer": reviewer, "action": "escalate"}
-                await append(connection, by, LogEntry(kind="case.undone", subject=case_id, details=details))
-                back = update(cases).where(cases.c.id == case_id).values(escalated=None, **mine).returning(cases)
+                await append(
+                    connection, by, LogEntry(kind="case.undone", subject=case_id, details=details)
+                )
+                back = (
+                    update(cases)
+                    .where(cases.c.id == case_id)
+                    .values(escalated=None, **mine)
+                    .returning(cases)
+                )
                 return await first_row(connection, back) or row
             values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION, **mine}
-            same = cases.c.id == case_id, cases.c.status == "queued", cases.c.attempt == row["attempt"]
+            same = (
+                cases.c.id == case_id,
+                cases.c.status == "queued",
+                cases.c.attempt == row["attempt"],
+            )
             undoing = update(cases).where(*same).values(**values).returning(cases)
-            undone = await first_row(connection, undoing) if undo_seconds_left(row, reviewer) > 0 else None
+            undone = (
+                await first_row(connection, undoing)
+                if undo_seconds_left(row, reviewer) > 0
+                else None
+            )
             if undone is None:
-                raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
-            await append(connection, by, LogEntry(kind="case.undone", subject=case_id, details={"reviewer": reviewer}))
-            if (reservation := Reservation.from_row(row)) is not None:
+                raise Problem(
+                    "conflict",
+                    f"case: {case_id[:80]}: it is too late to undo this; nothing was changed",
+                )
+            await append(
+                connection,
+                by,
+                LogEntry(kind="case.undone", subject=case_id, details={"reviewer": reviewer}),
+            )
+            reservation = Reservation.from_row(row)
+            if reservation is not None:
                 await settle(self._store, connection, row["key_id"], reservation, Spending())
         return undone
 
-    async def _take_escalation_back(self, connection: AsyncConnection, row: JSON, reviewer: str, within: float) -> bool:
+    async def _take_escalation_back(
+        self, connection: AsyncConnection, row: JSON, reviewer: str, within: float
+    ) -> bool:
         """Turn the reason of an escalation into a note and tell no webhook of it; return whether that could be done."""
         escalated = row["escalated"]
         waits = row["status"] == "done" and row["question"] is not None
-        if row["claimed_by"] not in (None, *names_of_person(reviewer)) and claim_seconds_left(row["claimed_until"]):
+        if row["claimed_by"] not in (None, *names_of_person(reviewer)) and claim_seconds_left(
+            row["claimed_until"]
+        ):
             return False
         if escalated is None or not waits or escalated + within <= database_now():
             return False
         turned_into_note = (
             update(notes)
-            .where(notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated)
+            .where(
+                notes.c.case_id == row["id"], notes.c.kind == "escalated", notes.c.at == escalated
+            )
             .where(notes.c.person.in_(names_of_person(reviewer)))
             .values(kind="note")
         )
         if not (await connection.execute(turned_into_note)).rowcount:
             return False
-        unsent = deliveries.c.case_id == row["id"], deliveries.c.event == "case.escalated", deliveries.c.attempts == 0
+        unsent = (
+            deliveries.c.case_id == row["id"],
+            deliveries.c.event == "case.escalated",
+            deliveries.c.attempts == 0,
+        )
         await connection.execute(delete(deliveries).where(*unsent))
         return True
 
@@ -224,24 +295,48 @@ class WaitingCases:
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
         own = cases.c.claimed_by.in_(names_of_person(reviewer))
-        mine = true() if of_anybody else or_(cases.c.claimed_by.is_(None), own, ~claim_holds(database_now()))
-        waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
+        mine = (
+            true()
+            if of_anybody
+            else or_(cases.c.claimed_by.is_(None), own, ~claim_holds(database_now()))
+        )
+        waits = and_(
+            cases.c.id == case_id,
+            cases.c.status == "done",
+            cases.c.question.is_not(None),
+            mine,
+            *more,
+        )
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
             row = await first_row(connection, changing)
             if row is not None:
                 if attempt is not None:
-                    row = await reserve_for_attempt(self._store, connection, row, attempt, self._bounds)
+                    row = await reserve_for_attempt(
+                        self._store, connection, row, attempt, self._bounds
+                    )
                 if note is not None:
                     await connection.execute(notes.insert().values(**note))
                     if note["kind"] == "escalated":
-                        record, link = Record.model_validate(row["record"]), self._outbox.link(case_id)
-                        told = escalation_message(case_id, row["graph"], record, link, note["words"], reviewer)
-                        await self._outbox.announce(connection, "case.escalated", told, after=tell_after)
+                        record = Record.model_validate(row["record"])
+                        link = self._outbox.link(case_id)
+                        told = escalation_message(
+                            case_id, row["graph"], record, link, note["words"], reviewer
+                        )
+                        await self._outbox.announce(
+                            connection, "case.escalated", told, after=tell_after
+                        )
                 await append(connection, by, entry)
                 return row
-        check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)
-        raise Problem("conflict", f"case: {case_id[:80]}: somebody else has just decided it; look at it once more")
+        check_waits(
+            await self._store.fetch_row(select(cases).where(cases.c.id == case_id)),
+            reviewer,
+            leads=leads,
+        )
+        raise Problem(
+            "conflict",
+            f"case: {case_id[:80]}: somebody else has just decided it; look at it once more",
+        )
 
 
 def names_of_person(reviewer: str) -> tuple[str, str]:
@@ -293,7 +388,9 @@ def check_claim(row: JSON, noun: str, reviewer: str) -> None:
     left = claim_seconds_left(row["claimed_until"])
     if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
         seconds = max(1, round(left))
-        claimed = f"{noun}: {row['id']}: {row['claimed_by']} is reviewing this ({format_time_left(left)})"
+        claimed = (
+            f"{noun}: {row['id']}: {row['claimed_by']} is reviewing this ({format_time_left(left)})"
+        )
         raise Problem("conflict", claimed, retry_after=seconds)
 
 
@@ -310,7 +407,8 @@ def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
         review: JSON = (row["record"] or {}).get("review") or {}
         why = "waits for nobody's decision; nothing was changed"
         if review.get("action"):
-            who, at = review.get("reviewer"), review.get("at")
+            who = review.get("reviewer")
+            at = review.get("at")
             why = f"was decided already: {review['action']} by {who} at {at}; nothing was changed"
     elif row["status"] != "done":
         by = ((row["answer"] or {}).get("answer") or {}).get("reviewer") or SOMEBODY
@@ -337,12 +435,17 @@ def new_note_row(case_id: str, person: str, kind: NoteKind, words: str) -> JSON:
 
 def note_entry(row: JSON) -> LogEntry:
     """Return what the audit log is told of a note: whose it is, and the hash of its words."""
-    details = {"reviewer": row["person"], **({"words_sha": sha(row["words"])} if row["words"] else {})}
+    details = {
+        "reviewer": row["person"],
+        **({"words_sha": sha(row["words"])} if row["words"] else {}),
+    }
     kind = "case.noted" if row["kind"] == "note" else f"case.{row['kind']}"
     return LogEntry.model_validate({"kind": kind, "subject": row["case_id"], "details": details})
 
 
-async def write_note(store: Store, case_id: str, person: str, words: str, by: Who = OPERATOR) -> None:
+async def write_note(
+    store: Store, case_id: str, person: str, words: str, by: Who = OPERATOR
+) -> None:
     """Keep a note with a case, whatever became of it.
 
     Raises:
@@ -352,7 +455,9 @@ async def write_note(store: Store, case_id: str, person: str, words: str, by: Wh
         raise Problem("bad_input", "note: is empty; write it")
     row = new_note_row(case_id, person, "note", words.strip())
     async with store.transaction() as connection:
-        if (await connection.execute(select(cases.c.id).where(cases.c.id == case_id))).first() is None:
+        if (
+            await connection.execute(select(cases.c.id).where(cases.c.id == case_id))
+        ).first() is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
         await connection.execute(notes.insert().values(**row))
         await append(connection, by, note_entry(row))
@@ -360,4 +465,6 @@ async def write_note(store: Store, case_id: str, person: str, words: str, by: Wh
 
 async def list_notes(store: Store, case_id: str) -> list[JSON]:
     """Return the notes of a case, the oldest first; of those that were erased, the words are empty."""
-    return await store.fetch_rows(select(notes).where(notes.c.case_id == case_id).order_by(notes.c.at, notes.c.id))
+    return await store.fetch_rows(
+        select(notes).where(notes.c.case_id == case_id).order_by(notes.c.at, notes.c.id)
+    )

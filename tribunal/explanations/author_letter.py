@@ -97,7 +97,9 @@ async def write_letter(
     text = at_hand.get("text")
     tag = await asyncio.to_thread(parse_language, language) if language else record.language
     if language and tag is None:
-        raise BadInput(f"language: {language[:40]!r}: is no language; give a tag such as en, ko or pt-BR")
+        raise BadInput(
+            f"language: {language[:40]!r}: is no language; give a tag such as en, ko or pt-BR"
+        )
     tag = tag or (await language_of_post(None, text or ""))[0] or "en"
     policy = await asyncio.to_thread(recorded_policy, record, case.policy_text)
     decision = decision_of(record)
@@ -109,13 +111,17 @@ async def write_letter(
             f"letter: {name or record.post_id}: no reason can be stated for this decision: its explanation is empty "
             "and no cue stands; a person should look: reopen it at the desk, or judge the post again with --review"
         )
-    details = tuple((each, value) for each, value in case_details(record, name) if value and each in TO_AUTHORS)
+    details = tuple(
+        (each, value) for each, value in case_details(record, name) if value and each in TO_AUTHORS
+    )
     draft = _Draft(
         record, decision, tag, policy, mapping, today or datetime.now(UTC).date(), text, bool(at_hand.get("image")),
         grounds, details,
     )  # fmt: skip
     open_or_failed = decision in ("not_yet_decided", "could_not_be_decided")
-    if fixed_texts(tag) and (open_or_failed or not against or rule_in_language(policy, record, tag).rule):
+    if fixed_texts(tag) and (
+        open_or_failed or not against or rule_in_language(policy, record, tag).rule
+    ):
         return draft.finish()
     if open_or_failed or not (text or draft.has_image):
         return draft.finish(warnings=() if open_or_failed else (_NO_WORDS,))
@@ -138,10 +144,14 @@ class _Draft:
     details: tuple[tuple[str, str], ...]
 
     def finish(
-        self, written: PlainForm | None = None, warnings: Iterable[str] = (), calls: tuple[JSON, ...] = ()
+        self,
+        written: PlainForm | None = None,
+        warnings: Iterable[str] = (),
+        calls: tuple[JSON, ...] = (),
     ) -> AuthorLetter:
         """Return the letter: with what a model wrote, or of fixed sentences; in English where there are none."""
-        record, texts = self.record, fixed_texts(self.tag)
+        record = self.record
+        texts = fixed_texts(self.tag)
         frame = self.tag if texts else "en"
         noted = [*([DEMO_NOTICE] if record.rehearsed else []), *warnings]
         if not texts:
@@ -150,7 +160,8 @@ class _Draft:
             texts = fixed_texts("en") or {}
         about: JSON = {}
         if self.decision in RESTRICTING:
-            category, rule = record.category or "", rule_in_language(self.policy, record, frame)
+            category = record.category or ""
+            rule = rule_in_language(self.policy, record, frame)
             about = {
                 "category": category,
                 "clauses": rule.clauses,
@@ -187,21 +198,28 @@ class _Draft:
     def _attacked(self, frame: str) -> tuple[str, ...]:
         """Return whom the grounds name, where that is surely in the language of the sections: it was of the debate."""
         spoken = {self.policy.language if self.policy else "", self.record.language or frame}
-        if self.decision != "hate_speech" or {each.partition("-")[0] for each in spoken} != {frame.partition("-")[0]}:
+        if self.decision != "hate_speech" or {each.partition("-")[0] for each in spoken} != {
+            frame.partition("-")[0]
+        }:
             return ()
         groups = (
-            f"{each.group} ({each.characteristic})" if each.characteristic else each.group for each in self.grounds
+            f"{each.group} ({each.characteristic})" if each.characteristic else each.group
+            for each in self.grounds
         )
         return tuple(dict.fromkeys(filter(None, groups)))
 
 
-async def _write_by_model(draft: _Draft, post: JSON, context: Context, *, files: bool) -> AuthorLetter:
+async def _write_by_model(
+    draft: _Draft, post: JSON, context: Context, *, files: bool
+) -> AuthorLetter:
     """Return a letter whose decision and reasons a model puts into words, or without them, if they can't be taken."""
-    record, against = draft.record, draft.decision in RESTRICTING
+    record = draft.record
+    against = draft.decision in RESTRICTING
     categories = draft.policy.categories(record.scheme) if draft.policy and against else ()
     rule = next((each.meaning for each in categories if each.name == record.category), "")
     # Without the posts of others before it, and with its image where it is.
-    source, absent = None, ""
+    source = None
+    absent = ""
     if post.get("image"):
         source, _, absent = await load_image(record, post, files=files)
     warnings = [f"the letter was written without the image: {absent}"] if absent else []
@@ -231,7 +249,9 @@ async def _write_by_model(draft: _Draft, post: JSON, context: Context, *, files:
     except ModelError as error:
         why = f"no model's letter passed the check, so what it wrote is withheld ({error})"
         return draft.finish(warnings=(*warnings, *error.warnings, why), calls=tuple(error.calls))
-    return draft.finish(answer.value, (*warnings, *answer.log["warnings"]), tuple(answer.log["calls"]))
+    return draft.finish(
+        answer.value, (*warnings, *answer.log["warnings"]), tuple(answer.log["calls"])
+    )
 
 
 def decision_of(record: Record) -> Decision:
@@ -259,18 +279,27 @@ def find_grounds(record: Record, text: str | None) -> list[Ground]:
     edited = record.review is not None and record.review.action == "edit"
     changed = edited or any(each.result != "upheld" for each in record.appeals)
     reasons = "" if changed else str(model_verdict(record).get("explanation") or "").strip()
-    of_category = [cue for cue in standing if record.scheme == "binary" or cue.category == record.category]
+    of_category = [
+        cue for cue in standing if record.scheme == "binary" or cue.category == record.category
+    ]
     named = [cue for cue in standing if re.search(rf"(?<!\w){re.escape(cue.id)}(?!\w)", reasons)]
     chosen = of_category if changed else named or of_category or standing
     if not record.cues and not changed:
         words = text or ""
-        quotes = [words[begin:end] for begin, end in merge_spans(find_spans(words, quotations_in(reasons)))]
+        quotes = [
+            words[begin:end]
+            for begin, end in merge_spans(find_spans(words, quotations_in(reasons)))
+        ]
         reason = _CITED.sub("", reasons)
         return [Ground("G1", tuple(dict.fromkeys(quotes)), "", "", "", reason)] if reason else []
     return [
         Ground(
             id=f"G{number}",
-            quotes=tuple(dict.fromkeys((text or "")[begin:end] for begin, end in quoted_spans(cue, text or ""))),
+            quotes=tuple(
+                dict.fromkeys(
+                    (text or "")[begin:end] for begin, end in quoted_spans(cue, text or "")
+                )
+            ),
             group=cue.target_group,
             characteristic=cue.characteristic,
             claim=_CITED.sub("", cue.claim),
@@ -283,7 +312,9 @@ def find_grounds(record: Record, text: str | None) -> list[Ground]:
 # Its image
 
 
-async def load_image(record: Record, post: JSON | None, *, files: bool) -> tuple[str | None, tuple[int, int], str]:
+async def load_image(
+    record: Record, post: JSON | None, *, files: bool
+) -> tuple[str | None, tuple[int, int], str]:
     """Return the image of a post as a data URI of its pixels alone, its size, and why there is none.
 
     An address of the web isn't fetched: that would tell the other side that somebody looks, and may bring another
@@ -291,7 +322,11 @@ async def load_image(record: Record, post: JSON | None, *, files: bool) -> tuple
     """
     ref = (post or {}).get("image")
     ref = ref.get("ref") if isinstance(ref, dict) else ref
-    kept = await asyncio.to_thread(stored_file, record.image_sha256) if record.image_sha256 and post else None
+    kept = (
+        await asyncio.to_thread(stored_file, record.image_sha256)
+        if record.image_sha256 and post
+        else None
+    )
     if kept is not None:
         ref = str(kept)
     elif not ref:

@@ -43,7 +43,11 @@ CasePart = Literal["all", "post", "trial"]
 
 
 def draw_fragment(
-    picture: CaseView | AuthorLetter, *, prefix: str = "ex-", titled: bool = True, part: CasePart = "all"
+    picture: CaseView | AuthorLetter,
+    *,
+    prefix: str = "ex-",
+    titled: bool = True,
+    part: CasePart = "all",
 ) -> Markup:
     """Return a case, or a letter, as a part of a page of one's own.
 
@@ -59,7 +63,9 @@ def draw_fragment(
 
 def draw_page(picture: CaseView | AuthorLetter) -> str:
     """Return a case, or a letter, as a page of its own: no script, no outside address, and it tells the browser so."""
-    language, heading, title = "en", picture.title, picture.title
+    language = "en"
+    heading = picture.title
+    title = picture.title
     if isinstance(picture, AuthorLetter):
         language = picture.language
     else:
@@ -103,7 +109,12 @@ def _page_style() -> str:
 def content_security_policy() -> str:
     """Return what a page is allowed, as it says itself: its own styles, and images that stand in it."""
     digest = base64.b64encode(hashlib.sha256(_page_style().encode()).digest()).decode()
-    allowed = ("img-src data:", f"style-src 'sha256-{digest}'", "base-uri 'none'", "form-action 'none'")
+    allowed = (
+        "img-src data:",
+        f"style-src 'sha256-{digest}'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    )
     return "; ".join(("default-src 'none'", *allowed))
 
 
@@ -125,7 +136,9 @@ def _render(picture: CaseView | AuthorLetter, kind: Literal["html", "md"], **val
         return _template(f"case.{kind}.jinja").render(case=picture, **values)
     texts = fixed_texts(picture.notice.language) if picture.notice else None
     label = str((fixed_texts(picture.language) or {}).get("case", ""))
-    return _template(f"letter.{kind}.jinja").render(letter=picture, texts=texts, label_of_case=label, **values)
+    return _template(f"letter.{kind}.jinja").render(
+        letter=picture, texts=texts, label_of_case=label, **values
+    )
 
 
 def format_day(day: date, tag: str) -> str:
@@ -202,7 +215,9 @@ def spoken_turn(turn: Turn, listed: Sequence[Cue] = ()) -> SpokenTurn:
     """Return a turn in words; `listed` are cues that stand in full beside it, so that it only names them."""
     ids = {cue.id for cue in listed}
     words = [
-        f"{cue.id}, as above" if cue in listed else f"{line_of_case('cue', cue)} {cue.justification}"
+        f"{cue.id}, as above"
+        if cue in listed
+        else f"{line_of_case('cue', cue)} {cue.justification}"
         for cue in turn.cues
     ]
     for each in turn.arguments:
@@ -219,7 +234,10 @@ def mark_cues(turns: Sequence[Turn], cues: Sequence[Cue], text: str | None) -> l
 
     The prosecutor's come first, then those that the gatekeeper alone saw. `text` is None where it isn't at hand.
     """
-    marked = [MarkedCue(cue, number, quoted_spans(cue, text or "")) for number, cue in enumerate(cues, start=1)]
+    marked = [
+        MarkedCue(cue, number, quoted_spans(cue, text or ""))
+        for number, cue in enumerate(cues, start=1)
+    ]
     for cue in (cue for turn in turns if turn.stage == "scan" for cue in turn.cues):
         spans = quoted_spans(cue, text or "")
         if _find_scanned(cue, marked, text) is None:
@@ -234,7 +252,9 @@ def _find_scanned(cue: Cue, marked: Sequence[MarkedCue], text: str | None) -> Ma
         if each.by_gate:
             same = each.cue is cue
         else:
-            overlaps = any(begin < end_ and begin_ < end for begin, end in own for begin_, end_ in each.spans)
+            overlaps = any(
+                begin < end_ and begin_ < end for begin, end in own for begin_, end_ in each.spans
+            )
             same = overlaps or each.cue.claim.casefold() == cue.claim.casefold()
         if same:
             return each
@@ -260,7 +280,10 @@ def view_trial(
     """
     brought = [each.cue for each in marked if not each.by_gate]
     tables = [_cue_table(marked, turns, text, last_column, reasons)] if marked else []
-    if others := [turn for turn in turns if turn.stage not in _CUE_STAGES or (turn.text and not turn.cues)]:
+    others = [
+        turn for turn in turns if turn.stage not in _CUE_STAGES or (turn.text and not turn.cues)
+    ]
+    if others:
         tables.append(_speaker_table(others))
     return ViewedTrial(
         title=title,
@@ -276,7 +299,11 @@ def view_trial(
 
 
 def _view_cue(each: MarkedCue, turns: Sequence[Turn], text: str | None) -> ViewedCue:
-    fields = {**dict(each.cue), "number": each.number, "marked": None if text is None else bool(each.spans)}
+    fields = {
+        **dict(each.cue),
+        "number": each.number,
+        "marked": None if text is None else bool(each.spans),
+    }
     if each.by_gate:
         return ViewedCue(**{**fields, "id": f"scan {each.cue.id}", "by": "the gatekeeper alone"})
     last: dict[bool, StepRemark] = {}  # the last word of each side, the prosecution's first
@@ -292,11 +319,17 @@ def _remark_on_cue(turn: Turn, argument: Argument) -> StepRemark:
     """Return an argument as a remark with its chip."""
     kind = _CHIPS[argument.stance]
     chip = f"{kind}, unchanged" if argument.held else kind
-    return StepRemark(speaker=line_of_case("speaker", turn.seat), chip=chip, kind=kind, text=argument.argument)
+    return StepRemark(
+        speaker=line_of_case("speaker", turn.seat), chip=chip, kind=kind, text=argument.argument
+    )
 
 
 def _cue_table(
-    marked: Sequence[MarkedCue], turns: Sequence[Turn], text: str | None, last_column: str, reasons: str
+    marked: Sequence[MarkedCue],
+    turns: Sequence[Turn],
+    text: str | None,
+    last_column: str,
+    reasons: str,
 ) -> StepTable:
     """Return the table of the cues."""
     cells: dict[str, dict[int, list[StepRemark]]] = {}  # by column and cue
@@ -306,22 +339,35 @@ def _cue_table(
         column = cells.setdefault("Gatekeeper" if scan else f"Round {turn.round}", {})
         for cue in turn.cues:
             same = _find_scanned(cue, marked, text) if scan else None
-            if number := same.number if same else numbers.get(cue.id):
-                chip, speaker = "found" if scan else "brought", line_of_case("speaker", turn.seat)
-                remark = StepRemark(speaker=speaker, chip=chip, kind="found", text=cue.justification)
+            number = same.number if same else numbers.get(cue.id)
+            if number:
+                chip = "found" if scan else "brought"
+                speaker = line_of_case("speaker", turn.seat)
+                remark = StepRemark(
+                    speaker=speaker, chip=chip, kind="found", text=cue.justification
+                )
                 column.setdefault(number, []).append(remark)
         for argument in turn.arguments:
-            if number := numbers.get(argument.cue_id):
+            number = numbers.get(argument.cue_id)
+            if number:
                 column.setdefault(number, []).append(_remark_on_cue(turn, argument))
     rows = [
         StepRow(
             title=f"{each.number}. {each.cue.claim}",
             cue=each.number,
-            cells=(*(tuple(column.get(each.number, ())) for column in cells.values()), (_judge_remark(each, reasons),)),
+            cells=(
+                *(tuple(column.get(each.number, ())) for column in cells.values()),
+                (_judge_remark(each, reasons),),
+            ),
         )
         for each in marked
     ]
-    return StepTable(caption="Cues, step by step", rows_are="cue", columns=(*cells, last_column), rows=tuple(rows))
+    return StepTable(
+        caption="Cues, step by step",
+        rows_are="cue",
+        columns=(*cells, last_column),
+        rows=tuple(rows),
+    )
 
 
 def _judge_remark(each: MarkedCue, reasons: str) -> StepRemark:

@@ -95,7 +95,9 @@ class ViewedCue(Cue):
 
     number: int
     by: str
-    marked: bool | None = Field(default=None, description="whether it quotes the post; None: its words aren't at hand")
+    marked: bool | None = Field(
+        default=None, description="whether it quotes the post; None: its words aren't at hand"
+    )
     standing: tuple[StepRemark, ...] = Field(default=(), description="the last word of each side")
 
 
@@ -136,7 +138,9 @@ class AppliedPolicy(Frozen):
     category: str = ""
     sentence: str = Field(default="", description="what the policy says of the category")
     clauses: tuple[AppliedClause, ...] = ()
-    rests_on: tuple[tuple[str, str], ...] = Field(default=(), description="further passages: title and words")
+    rests_on: tuple[tuple[str, str], ...] = Field(
+        default=(), description="further passages: title and words"
+    )
     absent: str = Field(default="", description="why the policy's words aren't at hand")
 
 
@@ -154,7 +158,9 @@ class PolicyRule(Frozen):
     category: str = ""
     definition: str
     exceptions: tuple[str, ...] = Field(description="what is not meant by it")
-    further: tuple[str, ...] = Field(default=(), description="in which ways it may be said or shown")
+    further: tuple[str, ...] = Field(
+        default=(), description="in which ways it may be said or shown"
+    )
     protected_groups: tuple[str, ...] = ()
     categories: tuple[RuleCategory, ...]
 
@@ -203,8 +209,12 @@ class CaseStatus(Frozen):
 
     open: bool
     line: str = Field(description="such as: Needs review: the model was unsure")
-    decided_by: str = Field(default="", description="who has decided it, while that doesn't stand in its record yet")
-    claim: str = Field(default="", description="who is reviewing it, and how long the claim still holds")
+    decided_by: str = Field(
+        default="", description="who has decided it, while that doesn't stand in its record yet"
+    )
+    claim: str = Field(
+        default="", description="who is reviewing it, and how long the claim still holds"
+    )
     escalated: str = Field(default="", description="since when it waits for a lead")
     appeals: tuple[str, ...] = ()
 
@@ -240,7 +250,9 @@ class CaseView(_Page):
 
     told_to: Literal["auditor"] = "auditor"
     case: str | None = Field(default=None, description="the case's id, where it has one")
-    erased: str | None = Field(default=None, description="when the words of the case were erased; None: they weren't")
+    erased: str | None = Field(
+        default=None, description="when the words of the case were erased; None: they weren't"
+    )
     title: str
     tone: Tone
     outcome: Literal["verdict", "refusal", "failure", "pending"]
@@ -248,8 +260,12 @@ class CaseView(_Page):
     track: str = Field(description="which way through the graph it took")
     reasons: tuple[str, ...]
     rehearsed: bool
-    banners: tuple[str, ...] = Field(default=(), description="why this may be no decision, for its head")
-    status: CaseStatus | None = Field(default=None, description="where it stands in its store, if one was asked")
+    banners: tuple[str, ...] = Field(
+        default=(), description="why this may be no decision, for its head"
+    )
+    status: CaseStatus | None = Field(
+        default=None, description="where it stands in its store, if one was asked"
+    )
     post: ViewedPost
     trial: ViewedTrial
     earlier_trials: tuple[ViewedTrial, ...] = ()
@@ -259,32 +275,46 @@ class CaseView(_Page):
     opinions: tuple[Opinion, ...] = ()
     precedents: tuple[Precedent, ...] = ()
     appeals: tuple[Appealed, ...] = ()
-    appeal_trials: tuple[ViewedTrial | None, ...] = Field(default=(), description="the new run of each, if any")
+    appeal_trials: tuple[ViewedTrial | None, ...] = Field(
+        default=(), description="the new run of each, if any"
+    )
     votes: tuple[Vote, ...] = ()
     decided: tuple[DecisionStep, ...]
     cost: CaseCost
     warnings: tuple[str, ...] = ()
     notes: tuple[CaseNote, ...] = ()
     activity: tuple[ActivityEntry, ...] = ()
-    details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
+    details: tuple[tuple[str, str], ...] = Field(
+        default=(), description="what else is known, by name"
+    )
 
 
 class Notice(Frozen):
     """The facts of a restriction, beside those of the letter; the templates put them into sentences."""
 
     language: str = Field(description="of the sentences")
-    fields: dict[str, str] = Field(description="what the operator says, by the names of a statement of reasons")
+    fields: dict[str, str] = Field(
+        description="what the operator says, by the names of a statement of reasons"
+    )
     ends: tuple[date, ...] = Field(description="the days on which measures end")
-    territory: tuple[str, ...] = Field(description="EU or EEA, or the names of the countries where the measure applies")
+    territory: tuple[str, ...] = Field(
+        description="EU or EEA, or the names of the countries where the measure applies"
+    )
     attacked: tuple[str, ...] = Field(description="the groups that the post attacks")
     has_image: bool = Field(description="whether the post's image is at hand")
     category: str = Field(description="the category's name in the language of the sentences")
-    models_category: str | None = Field(description="of the models' verdict, named so; None where they gave none")
+    models_category: str | None = Field(
+        description="of the models' verdict, named so; None where they gave none"
+    )
     by_person: bool = Field(description="whether a person decided last")
-    reason: str = Field(description="the policy's reason that this person chose, in the language of the sentences")
+    reason: str = Field(
+        description="the policy's reason that this person chose, in the language of the sentences"
+    )
     exceptions: str = Field(description="the policy's exceptions")
     written_on: date
-    redress: JSON = Field(description="`months` for a complaint, and the addresses `complaint` and `settlement`")
+    redress: JSON = Field(
+        description="`months` for a complaint, and the addresses `complaint` and `settlement`"
+    )
 
 
 class AuthorLetter(_Page):
@@ -300,16 +330,30 @@ class AuthorLetter(_Page):
     title: str
     text: str
     post: str | None = Field(description="the words of the post; None where they aren't at hand")
-    quoted: tuple[str, ...] = Field(default=(), description="the words of the post that the decision rests on")
+    quoted: tuple[str, ...] = Field(
+        default=(), description="the words of the post that the decision rests on"
+    )
     rule: str = Field(default="", description="what the policy says, where it was applied")
-    category: str | None = Field(default=None, description="under which a post was restricted, as the policy names it")
-    clauses: tuple[str, ...] = Field(default=(), description="the ids of the policy's clauses that were applied")
-    measures: tuple[str, ...] = Field(default=(), description="what was done, as the register of the EU calls it")
-    complain_until: date | None = Field(default=None, description="the last day for a complaint, if it is sent today")
+    category: str | None = Field(
+        default=None, description="under which a post was restricted, as the policy names it"
+    )
+    clauses: tuple[str, ...] = Field(
+        default=(), description="the ids of the policy's clauses that were applied"
+    )
+    measures: tuple[str, ...] = Field(
+        default=(), description="what was done, as the register of the EU calls it"
+    )
+    complain_until: date | None = Field(
+        default=None, description="the last day for a complaint, if it is sent today"
+    )
     notice: Notice | None = Field(default=None, description="the facts of a restriction")
-    details: tuple[tuple[str, str], ...] = Field(default=(), description="those of the case that its author may read")
+    details: tuple[tuple[str, str], ...] = Field(
+        default=(), description="those of the case that its author may read"
+    )
     source: Literal["written", "fixed"] = Field(
         description="whether a model wrote the text, or it is made of fixed words"
     )
-    warnings: tuple[str, ...] = Field(default=(), exclude=True, description="for whoever sends it, and not for them")
+    warnings: tuple[str, ...] = Field(
+        default=(), exclude=True, description="for whoever sends it, and not for them"
+    )
     calls: tuple[JSON, ...] = Field(default=(), exclude=True, repr=False)

@@ -43,7 +43,8 @@ def find_case_decider(record: JSON) -> CaseDecider:
     Args:
         record: its record as JSON. One of a post without an outcome may lack every field.
     """
-    if appeals := record.get("appeals"):
+    appeals = record.get("appeals")
+    if appeals:
         return CaseDecider("appeal", appeals[-1].get("reviewer"))
     review: JSON = record.get("review") or {}
     if review.get("action"):
@@ -82,7 +83,10 @@ def list_findings(record: JSON) -> list[Finding]:
         record: its record as JSON.
     """
     appeals = record.get("appeals") or ()
-    outcomes = [*(each["before"] for each in appeals), record]  # as it was after the review, and after each appeal
+    outcomes = [
+        *(each["before"] for each in appeals),
+        record,
+    ]  # as it was after the review, and after each appeal
     review: JSON = record.get("review") or {}
     court = find_models_outcome(record) or record
     findings = [Finding("models", "", court.get("category"), court.get("hateful"))]
@@ -91,7 +95,9 @@ def list_findings(record: JSON) -> list[Finding]:
         result = "accepted" if after.get("category") == court.get("category") else "changed"
         findings.append(Finding("review", result, after.get("category"), after.get("hateful")))
     for each, after in zip(appeals, outcomes[1:], strict=True):
-        findings.append(Finding(each["kind"], each["result"], after.get("category"), after.get("hateful")))
+        findings.append(
+            Finding(each["kind"], each["result"], after.get("category"), after.get("hateful"))
+        )
     return findings
 
 
@@ -143,13 +149,17 @@ def _money(calls: Sequence[Call], price: PriceOfCall | None) -> str:
     if price is None:
         return "unknown, since no price table was given"
     prices = [price(call) for call in calls]
-    lacking = dict.fromkeys(call.model for call, paid in zip(calls, prices, strict=True) if paid is None)
+    lacking = dict.fromkeys(
+        call.model for call, paid in zip(calls, prices, strict=True) if paid is None
+    )
     if lacking:
         return f"unknown, since the price table has no price for {', '.join(lacking)}"
     return f"{sum(each or 0.0 for each in prices):.6f}, by the price table"
 
 
-def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") -> tuple[DecisionStep, ...]:
+def decision_steps(
+    record: Record, ended_at: str | None, answered_by: str = ""
+) -> tuple[DecisionStep, ...]:
     """Return who decided, the models first.
 
     Args:
@@ -157,8 +167,11 @@ def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") 
         ended_at: when the case ended, as text, where that is known.
         answered_by: who has decided a pending case, while their decision doesn't stand in its record yet.
     """
-    review, known = record.review, ended_at or _UNKNOWN_TIME
-    if record.appeals or (review and review.action):  # the time of the end isn't that of the models' verdict
+    review = record.review
+    known = ended_at or _UNKNOWN_TIME
+    if record.appeals or (
+        review and review.action
+    ):  # the time of the end isn't that of the models' verdict
         known = _UNKNOWN_TIME
     steps = [
         DecisionStep(
@@ -178,7 +191,8 @@ def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") 
     for each in record.appeals:
         did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
         cited = f", {line_of_case('clauses', each.clauses)}" if each.clauses else ""
-        how, at = f"{did}: {each.result}{cited}", format_date(each.decided)
+        how = f"{did}: {each.result}{cited}"
+        at = format_date(each.decided)
         steps.append(DecisionStep(by=each.reviewer, at=at, how=how, note=each.note))
     return tuple(steps)
 
@@ -186,9 +200,13 @@ def decision_steps(record: Record, ended_at: str | None, answered_by: str = "") 
 def _review_step(record: Record, review: Review, answered_by: str) -> DecisionStep:
     """Return what a reviewer did, or that a case needs review."""
     if review.action is None and answered_by:
-        return DecisionStep(by=answered_by, at="–", how="has decided; the decision takes effect soon")
+        return DecisionStep(
+            by=answered_by, at="–", how="has decided; the decision takes effect soon"
+        )
     if review.action is None:
-        return DecisionStep(by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}")
+        return DecisionStep(
+            by="not decided yet", at="–", how=f"needs review: {read_reason(review.reason)}"
+        )
     verdict = review.court.get("category")
     decided = record.appeals[0].before.get("category") if record.appeals else record.category
     changed = f"changed {verdict}, the model's verdict, to {decided}"
@@ -206,7 +224,9 @@ def _deciding_models(record: Record) -> str:
         return "ended early: nothing found, so no judge decided"
     if model_verdict(record).get("outcome") in ("refusal", "failure") and record.fault:
         return f"{record.fault.get('model')} ({record.fault.get('seat')})"
-    deciding = [call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None]
+    deciding = [
+        call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None
+    ]
     if len(record.votes) <= 1:
         deciding = deciding[-1:]
     if not deciding and record.calls:
@@ -239,10 +259,13 @@ def recorded_policy(record: Record, text: str | None) -> Policy | None:
     """
     if not record.policy:
         return None
-    name, sha = str(record.policy.get("name", "")), str(record.policy.get("sha") or "")
+    name = str(record.policy.get("name", ""))
+    sha = str(record.policy.get("sha") or "")
     text = remembered_text("policy", sha) if text is None else text
     if text is None:
-        return next((each for each in map(load_policy, list_shipped_policies()) if each.sha == sha), None)
+        return next(
+            (each for each in map(load_policy, list_shipped_policies()) if each.sha == sha), None
+        )
     policy = parse_policy(text, name)
     if sha and policy.sha != sha:
         raise BadInput(
@@ -253,7 +276,9 @@ def recorded_policy(record: Record, text: str | None) -> Policy | None:
 
 def rule_of_policy(policy: Policy, scheme: Scheme, category: str = "") -> PolicyRule:
     """Return what a person who decides reads of a policy, in which a `category` may be in question."""
-    categories = tuple(RuleCategory(name=each.name, meaning=each.meaning) for each in policy.categories(scheme))
+    categories = tuple(
+        RuleCategory(name=each.name, meaning=each.meaning) for each in policy.categories(scheme)
+    )
     return PolicyRule(
         policy=policy.name, category=category if any(each.name == category for each in categories) else "",
         definition=policy.definition, exceptions=tuple(each for each in (policy.exclusions, policy.excuses) if each),
@@ -264,14 +289,17 @@ def rule_of_policy(policy: Policy, scheme: Scheme, category: str = "") -> Policy
 
 def _cited_clauses(record: Record) -> Sequence[str]:
     """Return the clauses that the outcome cites, or that of the models while a case waits."""
-    return record.clauses or (model_verdict(record).get("clauses") or () if record.outcome == "pending" else ())
+    return record.clauses or (
+        model_verdict(record).get("clauses") or () if record.outcome == "pending" else ()
+    )
 
 
 def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | None:
     """Return the part of the policy that was applied; None where no policy was shown to any model."""
     if not record.policy:
         return None
-    name, sha = str(record.policy.get("name", "")), str(record.policy.get("sha", ""))
+    name = str(record.policy.get("name", ""))
+    sha = str(record.policy.get("sha", ""))
     verdict = {"category": record.category} if record.outcome == "verdict" else {}
     if record.outcome == "pending" and record.review:
         verdict = model_verdict(record)
@@ -280,7 +308,9 @@ def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | Non
         why = f"The text of this policy isn't stored here; its hash is {sha or 'unknown'}."
         return AppliedPolicy(name=name, sha=sha, category=category, absent=why)
     definition = f"{policy.definition} {policy.expression}".strip()
-    name, sha, passages = policy.name, policy.sha, [("Definition", definition)]
+    name = policy.name
+    sha = policy.sha
+    passages = [("Definition", definition)]
     if not category:
         return AppliedPolicy(name=name, sha=sha, rests_on=tuple(passages))
     categories = policy.categories(record.scheme)
@@ -297,7 +327,9 @@ def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | Non
     rests_on = tuple((title, words) for title, words in passages if words)
     cited = [policy.find_clause(each) for each in _cited_clauses(record)]
     clauses = tuple(
-        AppliedClause(id=each.id, rule=each.rule, exceptions=policy.exceptions_of(each)) for each in cited if each
+        AppliedClause(id=each.id, rule=each.rule, exceptions=policy.exceptions_of(each))
+        for each in cited
+        if each
     )
     more: JSON = {"sentence": applied.meaning, "clauses": clauses, "rests_on": rests_on}
     return AppliedPolicy(name=name, sha=sha, category=category, **more)

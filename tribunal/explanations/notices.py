@@ -8,7 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, AnyUrl, Field, StringConstraints, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    AnyUrl,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+)
 
 from tribunal.core.language import parse_language
 from tribunal.core.text import parse_toml
@@ -26,7 +33,9 @@ Visibility = Literal[
     "DECISION_VISIBILITY_CONTENT_INTERACTION_RESTRICTED", "DECISION_VISIBILITY_CONTENT_LABELLED",
     "DECISION_VISIBILITY_OTHER",
 ]  # fmt: skip
-Monetary = Literal["DECISION_MONETARY_SUSPENSION", "DECISION_MONETARY_TERMINATION", "DECISION_MONETARY_OTHER"]
+Monetary = Literal[
+    "DECISION_MONETARY_SUSPENSION", "DECISION_MONETARY_TERMINATION", "DECISION_MONETARY_OTHER"
+]
 Provision = Literal[
     "DECISION_PROVISION_PARTIAL_SUSPENSION", "DECISION_PROVISION_TOTAL_SUSPENSION",
     "DECISION_PROVISION_PARTIAL_TERMINATION", "DECISION_PROVISION_TOTAL_TERMINATION",
@@ -74,8 +83,15 @@ Keyword = Literal[
     "KEYWORD_COORDINATED_HARM", "KEYWORD_INCITEMENT_VIOLENCE_HATRED", "KEYWORD_HUMAN_EXPLOITATION",
     "KEYWORD_HUMAN_TRAFFICKING", "KEYWORD_TRAFFICKING_WOMEN_GIRLS", "KEYWORD_OTHER",
 ]  # fmt: skip
-Source = Literal["SOURCE_ARTICLE_16", "SOURCE_TRUSTED_FLAGGER", "SOURCE_TYPE_OTHER_NOTIFICATION", "SOURCE_VOLUNTARY"]
-Automated = Literal["AUTOMATED_DECISION_FULLY", "AUTOMATED_DECISION_PARTIALLY", "AUTOMATED_DECISION_NOT_AUTOMATED"]
+Source = Literal[
+    "SOURCE_ARTICLE_16",
+    "SOURCE_TRUSTED_FLAGGER",
+    "SOURCE_TYPE_OTHER_NOTIFICATION",
+    "SOURCE_VOLUNTARY",
+]
+Automated = Literal[
+    "AUTOMATED_DECISION_FULLY", "AUTOMATED_DECISION_PARTIALLY", "AUTOMATED_DECISION_NOT_AUTOMATED"
+]
 YesNo = Literal["Yes", "No"]
 Country = Literal[
     "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IS", "IT", "LI", "LT",
@@ -223,8 +239,12 @@ _TRANSLATIONS = "translations"
 class Redress(Frozen):
     """Hold what the author can do against a decision: where, and for how many months after they were told of it."""
 
-    complaint: Short | None = Field(default=None, description="where complaints are taken: an address of web or mail")
-    settlement: Short | None = Field(default=None, description="the out-of-court dispute settlement body's address")
+    complaint: Short | None = Field(
+        default=None, description="where complaints are taken: an address of web or mail"
+    )
+    settlement: Short | None = Field(
+        default=None, description="the out-of-court dispute settlement body's address"
+    )
     months: int = Field(default=LEAST_MONTHS, ge=LEAST_MONTHS, le=120)
 
 
@@ -238,7 +258,12 @@ class DecisionMapping(Frozen):
     def fields_for(self, category: str) -> JSON:
         """Return what is said of a decision of this category, by field."""
         tables = self._tables(category)
-        return {name: value for table in tables for name, value in table if value is not None and name != _TRANSLATIONS}
+        return {
+            name: value
+            for table in tables
+            for name, value in table
+            if value is not None and name != _TRANSLATIONS
+        }
 
     def words_for(self, category: str, tag: str) -> JSON:
         """Return the fields in the operator's own words, by field, as far as they are translated into a language."""
@@ -276,7 +301,9 @@ def read_mapping(path: Path | None, fields: JSON | None = None) -> DecisionMappi
     if not isinstance(held.get("all", {}), dict):
         raise BadInput(f"mapping: {path}: all: is no table; write [all]")
     try:
-        return DecisionMapping.model_validate({**held, "all": {**held.get("all", {}), **(fields or {})}})
+        return DecisionMapping.model_validate(
+            {**held, "all": {**held.get("all", {}), **(fields or {})}}
+        )
     except ValidationError as error:
         fault = describe_validation_error(error)
         raise BadInput(

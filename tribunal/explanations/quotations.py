@@ -18,7 +18,9 @@ _QUOTED = re.compile(
 _LEFT_OUT = re.compile(r"\s*(?:…|\.\.\.)\s*")
 _LETTER = "[A-Za-z0-9_]"  # of scripts that put blanks between words
 # Of one cue: a claim may be as long as a model likes, and to look for its quotations takes the square of that.
-_MOST_READ, _MOST_QUOTATIONS, _MOST_PLACES = 2_000, 20, 100
+_MOST_READ = 2_000
+_MOST_QUOTATIONS = 20
+_MOST_PLACES = 100
 
 Span = tuple[int, int]
 
@@ -57,7 +59,9 @@ def find_spans(text: str, phrases: Iterable[str]) -> Iterator[Span]:
         pattern = r"\s+".join(re.escape(word) for word in phrase.split())
         before = f"(?<!{_LETTER})" if re.match(_LETTER, phrase) else ""
         after = f"(?!{_LETTER})" if re.match(_LETTER, phrase[-1]) else ""
-        for match in islice(re.finditer(before + pattern + after, text, re.IGNORECASE), _MOST_PLACES):
+        for match in islice(
+            re.finditer(before + pattern + after, text, re.IGNORECASE), _MOST_PLACES
+        ):
             yield match.span()
 
 

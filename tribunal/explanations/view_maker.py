@@ -36,9 +36,13 @@ from tribunal.explanations.quotations import MarkedCue, cut_segments
 from tribunal.schema import JSON, Evidence, Post, Record, Saving, Trial
 
 _NO_WORDS = "The post's text isn't available: a record doesn't hold it, or it was erased."
-_ERASED = "The text of this case was erased: the post, and what was said about it. The decision is left."
+_ERASED = (
+    "The text of this case was erased: the post, and what was said about it. The decision is left."
+)
 # An image that stands in the page itself, or a path on the server that the page comes from.
-_OWN_IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif|bmp);base64,[A-Za-z0-9+/=]*\Z|/(?![/\\])[\w./-]*\Z")
+_OWN_IMAGE = re.compile(
+    r"data:image/(?:png|jpeg|webp|gif|bmp);base64,[A-Za-z0-9+/=]*\Z|/(?![/\\])[\w./-]*\Z"
+)
 _SHARED_CAUSE = 40  # characters from which a text in two warnings is a cause of both
 PostAtHand = Post | Mapping[str, Any] | str | None
 
@@ -95,20 +99,29 @@ def view_case(
     Raises:
         BadInput: the policy's text is none, or is of another policy than the record names.
     """
-    at_hand, verdict = fields_of_post(post), model_verdict(record)
+    at_hand = fields_of_post(post)
+    verdict = model_verdict(record)
     text = at_hand.get("text")
     marked = mark_cues(record.transcript, record.cues, text)
     outcome = str(verdict.get("outcome") or record.outcome)
-    ended_by = {"verdict": "Judge", "refusal": "Refusal", "failure": "Failure"}.get(outcome, "Outcome")
-    has_image = bool(at_hand.get("image")) or image is not None or any(cue.box for cue in record.cues)
+    ended_by = {"verdict": "Judge", "refusal": "Refusal", "failure": "Failure"}.get(
+        outcome, "Outcome"
+    )
+    has_image = (
+        bool(at_hand.get("image")) or image is not None or any(cue.box for cue in record.cues)
+    )
     decided: Tone = "hate" if record.label else "other"
     answered_by = answered_by or (status.decided_by if status else "")
-    title, reasons = line_of_case("title", record), [record.explanation]
-    first = line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else "")
+    title = line_of_case("title", record)
+    reasons = [record.explanation]
+    first = line_of_case(
+        "decision", record, verdict, read_reason(record.review.reason) if record.review else ""
+    )
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
         if answered_by:
-            title, first = f"DECIDED BY {answered_by}", f"The models {line_of_case('outcome', verdict)}"
+            title = f"DECIDED BY {answered_by}"
+            first = f"The models {line_of_case('outcome', verdict)}"
             reasons = reasons[:1]
     case = case or record.kept or record.thread
     notes_at_head = warnings_of_unfit_models(record.warnings)
@@ -169,7 +182,8 @@ def case_details(record: Record, case: str | None) -> Iterator[tuple[str, str]]:
     A field of the record without a section of its own is added here, and then shows wherever a case is drawn
     (`case_drawing.IN_FULL_ONLY` and `TO_AUTHORS` say which of them short pictures leave out, and authors are told).
     """
-    prompts, research = record.prompts, record.research or {}
+    prompts = record.prompts
+    research = record.research or {}
     spared = (_list_spared(each) for each in record.saved)
     yield "Case", case or ""
     yield "Post", record.post_id
@@ -177,10 +191,18 @@ def case_details(record: Record, case: str | None) -> Iterator[tuple[str, str]]:
     yield "Task", record.task
     yield "Categories", "the policy's categories" if record.scheme == "fine" else "hateful or not"
     yield "Rounds of debate", str(record.rounds)
-    yield "Shown to models", "not recorded" if record.shown is None else " and ".join(record.shown) or "nothing"
+    yield (
+        "Shown to models",
+        "not recorded" if record.shown is None else " and ".join(record.shown) or "nothing",
+    )
     yield "Prompts", f"{prompts.get('name')} ({prompts.get('sha')})" if prompts else "not recorded"
     yield "Not needed", "; ".join(spared)
-    yield "Research", f"run {research.get('run')} of the archive, {research.get('turn')} turns" if research else ""
+    yield (
+        "Research",
+        f"run {research.get('run')} of the archive, {research.get('turn')} turns"
+        if research
+        else "",
+    )
     yield "Protocol", record.protocol or ""
     yield "Hash of the image", record.image_sha256 or ""
     yield "Thread", record.thread or "" if record.thread != case else ""
@@ -204,14 +226,20 @@ def fields_of_post(post: PostAtHand) -> Mapping[str, Any]:
     return fields
 
 
-def _view_image(source: str | None, size: tuple[int, int], absent: str, marked: Sequence[MarkedCue]) -> ViewedImage:
+def _view_image(
+    source: str | None, size: tuple[int, int], absent: str, marked: Sequence[MarkedCue]
+) -> ViewedImage:
     """Return the image with the regions that cues mark in it; strangers' addresses are left out."""
-    regions = tuple(ImageRegion(cue=each.number, box=each.cue.box) for each in marked if each.cue.box)
+    regions = tuple(
+        ImageRegion(cue=each.number, box=each.cue.box) for each in marked if each.cue.box
+    )
     alt = line_of_case("alt", [each for each in marked if each.cue.box])
     if source is not None and not _OWN_IMAGE.match(source):
         source = None
     absent = "" if source else absent
-    return ViewedImage(source=source, alt=alt, absent=absent, regions=regions, width=size[0], height=size[1])
+    return ViewedImage(
+        source=source, alt=alt, absent=absent, regions=regions, width=size[0], height=size[1]
+    )
 
 
 def _view_earlier_trial(trial: Trial, title: str) -> ViewedTrial:
@@ -232,8 +260,12 @@ def _view_earlier_trial(trial: Trial, title: str) -> ViewedTrial:
 def _evidence_card(evidence: Evidence, record: Record) -> EvidenceCard:
     """Return a passage with its source, and the date of its page where research recorded one."""
     pages: Sequence[Mapping[str, Any]] = (record.research or {}).get("pages") or ()
-    page = next((page for page in pages if evidence.page_id and page.get("page_id") == evidence.page_id), {})
-    return EvidenceCard(**dict(evidence), href=safe_link(evidence.url), date=str(page.get("date") or "unknown"))
+    page = next(
+        (page for page in pages if evidence.page_id and page.get("page_id") == evidence.page_id), {}
+    )
+    return EvidenceCard(
+        **dict(evidence), href=safe_link(evidence.url), date=str(page.get("date") or "unknown")
+    )
 
 
 def safe_link(address: str) -> str | None:
@@ -246,7 +278,11 @@ def safe_link(address: str) -> str | None:
         fit = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc
     except ValueError:
         return None
-    plain = address.isascii() and address.isprintable() and not any(each in address for each in " \"'<>\\`")
+    plain = (
+        address.isascii()
+        and address.isprintable()
+        and not any(each in address for each in " \"'<>\\`")
+    )
     return address if fit and plain else None
 
 

@@ -33,7 +33,13 @@ from tribunal.models.prompt_values import (
     standing_instructions,
 )
 from tribunal.models.providers import ResponseFormat
-from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
+from tribunal.models.registry import (
+    ModelRegistry,
+    current_registry,
+    extra_fields_for,
+    models_of_seat,
+    provider_of,
+)
 from tribunal.models.role import (
     END_OF_THINKING,
     Contradicts,
@@ -94,7 +100,8 @@ async def ask(
         CallFailed: a technical failure of every model of the seat.
         BadModelOutput: the same, because the answer can't be read.
     """
-    context, registry = context_of(state, runtime), await current_registry()
+    context = context_of(state, runtime)
+    registry = await current_registry()
     own_fields = context.extra_body
     if context.line_up is not None:
         context = await apply_line_up(context, state)
@@ -104,15 +111,21 @@ async def ask(
     prompts = await prompts_of_case(state, context)
     warnings: list[str] = []
     if begun and begun != prompts.sha:
-        warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
-    prompts, scheme = prompts.with_prompt(role.prompt, role.text), context.scheme
-    post, policy = Post.model_validate(state["post"]), await policy_of(state, runtime)
+        warnings.append(
+            "the prompts have changed since this case began; its later calls were asked with the new ones"
+        )
+    prompts = prompts.with_prompt(role.prompt, role.text)
+    scheme = context.scheme
+    post = Post.model_validate(state["post"])
+    policy = await policy_of(state, runtime)
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
     named_policy = context.policy != POLICIES[context.task]
     own_policy = named_policy or context.policy_definition is not None
     own = role.request(post, policy, scheme) if role.request else None
-    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, own_policy=named_policy):
+    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(
+        context, own_policy=named_policy
+    ):
         policy = policy.without_clauses()
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
     asked = prompts.variables(role.prompt) & OF_THE_RUN
@@ -130,7 +143,11 @@ async def ask(
     if "sure" in asked:
         of_the_run["sure"] = "confidence" in form.model_fields
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
-    beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
+    beside = [
+        prompts.render(each.prompt, each.material)
+        for each in (appeal_prompt(post, role.seat), shared)
+        if each
+    ]
     role = read_in_own_names(role, form, post.text, prompts)
     if own is not None:
         system = own.system
@@ -203,20 +220,32 @@ async def _ask_models_in_turn(
     Raises:
         ModelError: that of the first model, if none answered.
     """
-    role, context = models[0].question.role, models[0].context
+    role = models[0].question.role
+    context = models[0].context
     calls: list[JSON] = []
     first: ModelError | None = None
     for call in models:
-        if (given_up := find_given_up(call.model, role.seat, role.name)) is not None:
-            first, calls = first or given_up, [*calls, *given_up.calls]
+        given_up = find_given_up(call.model, role.seat, role.name)
+        if given_up is not None:
+            first = first or given_up
+            calls = [*calls, *given_up.calls]
             continue
-        runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(call.model)})
-        started, failed = time.perf_counter(), None
+        runtime.stream_writer(
+            {"event": "asking", "seat": role.seat, "role": role.name, "model": str(call.model)}
+        )
+        started = time.perf_counter()
+        failed = None
         try:
             value = await _answer_call(call, registry)
         except ModelError as error:
-            error.seat, error.role, error.model = role.seat, role.name, str(call.model)
-            failed = f"{REFUSED}{error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")
+            error.seat = role.seat
+            error.role = role.name
+            error.model = str(call.model)
+            failed = (
+                f"{REFUSED}{error.form}"
+                if isinstance(error, Refused)
+                else getattr(error, "kind", "failed")
+            )
             first = first or error
         record = call.as_record(time.perf_counter() - started, error=failed)
         calls.append(record)
@@ -231,19 +260,25 @@ async def _ask_models_in_turn(
         runtime.stream_writer({"event": "call", **record, **traced})
         if failed is None:
             if first is not None:
-                warnings.append(f"{role.seat}: {call.model} answered in place of {first.model}: {first}")
+                warnings.append(
+                    f"{role.seat}: {call.model} answered in place of {first.model}: {first}"
+                )
             return Answer(value, {"calls": calls, "warnings": warnings})
     assert first is not None  # noqa: S101 (a seat has at least one model)
-    first.calls, first.warnings = calls, warnings
+    first.calls = calls
+    first.warnings = warnings
     raise first
 
 
 async def _describe_question(call: ModelCall, registry: ModelRegistry) -> JSON:
     """Return a question as a person is shown it at a stop: who is asked, and every word that would be sent."""
     call = replace(call)
-    with suppress(CallFailed):  # a model that can't see the image of a post without words; the call itself will say so
+    with suppress(
+        CallFailed
+    ):  # a model that can't see the image of a post without words; the call itself will say so
         await _prepare_call(call, registry)
-    role, image = call.question.role, call.question.post.image
+    role = call.question.role
+    image = call.question.post.image
     speakers = {"human": "user", "system": "system"}
     return {
         "seat": role.seat,
@@ -251,19 +286,26 @@ async def _describe_question(call: ModelCall, registry: ModelRegistry) -> JSON:
         "model": str(call.model),
         "temperature": call.temperature,
         "round": call.question.round or None,
-        "prompt": [{"role": speakers[speaker], "content": words} for speaker, words in call.prompt_turns()],
+        "prompt": [
+            {"role": speakers[speaker], "content": words} for speaker, words in call.prompt_turns()
+        ],
         "image": image.ref if image and call.image else None,
     }
 
 
 async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     """Leave out parts that the model is known to refuse, and load the image."""
-    provider, image = call.provider, call.question.post.image
-    client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
+    provider = call.provider
+    image = call.question.post.image
+    client = registry.chat_client(
+        call.model, provider, registry.key_pool(call.model, provider).keys[0]
+    )
     learnt = registry.lessons_of(call.model, provider)
     first = models_in(client)[0]
     profile = (first.profile or {}) if isinstance(first, BaseChatModel) else {}
-    call.forms = ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
+    call.forms = (
+        ("prompt",) if call.question.role.plain else forms_by_profile(provider.forms, profile)
+    )
     call.takes_tool_choice = bool(profile.get("tool_choice", True))
     call.left_out = {}
     learnt.start(call)
@@ -271,7 +313,10 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     call.set_temperature = call.wanted_temperature if takes_one else None
     own = [
         words
-        for words, is_taken in (("temperature", provider.takes_temperature), ("limit of answers", provider.takes_limit))
+        for words, is_taken in (
+            ("temperature", provider.takes_temperature),
+            ("limit of answers", provider.takes_limit),
+        )
         if not is_taken and provider.client is not None
     ]
     if own:
@@ -282,7 +327,9 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
         fields = ", ".join(added)
         raise CallFailed(f"{call.model}: {fields} can't be sent to {provider.name}", kind="request")
     added = {**added, **extra_fields_for(call.model, call.context.extra_body)}
-    call.added_fields = {name: value for name, value in added.items() if name not in call.own_fields}
+    call.added_fields = {
+        name: value for name, value in added.items() if name not in call.own_fields
+    }
     call.base_url = provider.base_url(registry.environment)
     if image is not None:
         if not profile.get("image_inputs", True) or call.without_image:
@@ -292,7 +339,9 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
             call.image = (seen.data_uri, seen.sha256)
 
 
-def forms_by_profile(forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]) -> tuple[ResponseFormat, ...]:
+def forms_by_profile(
+    forms: tuple[ResponseFormat, ...], profile: Mapping[str, Any]
+) -> tuple[ResponseFormat, ...]:
     """Return the ways to ask for a form that a model's published profile leaves, the best one first."""
     if len(forms) > 1 and profile.get("structured_output") is False and profile.get("tool_calling"):
         return ("tool_call", *(form for form in forms if form not in ("json_schema", "tool_call")))
@@ -317,7 +366,8 @@ async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
         write_answer,
     )
 
-    cache, key = await open_cache(call.context.cache), cache_key(call, registry)
+    cache = await open_cache(call.context.cache)
+    key = cache_key(call, registry)
     value = await read_answer(cache, key, call)
     if value is None:
         value = await _ask_for_answer(call, registry)
@@ -352,7 +402,8 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
     asked_again = False
     while True:
         completion = await request_completion(call, registry)
-        if refusal := completion.find_refusal():
+        refusal = completion.find_refusal()
+        if refusal:
             form, words = refusal
             raise Refused(f"the model declined: {words[:300]}", form=form)
         cut = completion.finish_reason in LENGTH and not role.may_be_cut
@@ -363,11 +414,17 @@ async def _ask_until_readable(call: ModelCall, registry: ModelRegistry) -> Any:
             if cut:
                 repeated = "the answer went on repeating itself until it was cut off"
                 thinks = is_unended_thinking(call.answer_text)
-                raise UnreadableAnswer(f"{repeated}: {END_OF_THINKING}" if thinks else repeated, repeated)
+                raise UnreadableAnswer(
+                    f"{repeated}: {END_OF_THINKING}" if thinks else repeated, repeated
+                )
             return call.read_answer(take_empty=asked_again)
         except UnreadableAnswer as problem:
             if asked_again:
-                reason = "" if completion.finish_reason in DONE | LENGTH else f" (finish reason: {completion.finish})"
+                reason = (
+                    ""
+                    if completion.finish_reason in DONE | LENGTH
+                    else f" (finish reason: {completion.finish})"
+                )
                 raise BadModelOutput(
                     f"the answer could not be read, even when asked again: {problem}{reason}"
                 ) from problem

@@ -110,7 +110,8 @@ class Allowance:
 
     def __init__(self, most: Limits = NO_LIMITS, cost: CostOfTokens = lambda *tokens: None) -> None:
         """Begin with nothing spent."""
-        self.most, self._cost = most, cost
+        self.most = most
+        self._cost = cost
         self._spent = Spending()
         self._under_way: dict[int, PaidRequest] = {}
         self._closed = False
@@ -137,12 +138,18 @@ class Allowance:
         """Return whether so much is left."""
         if self._closed:
             return False
-        pairs = ((self.most.calls, "calls"), (self.most.tokens, "tokens"), (self.most.money, "money"))
+        pairs = (
+            (self.most.calls, "calls"),
+            (self.most.tokens, "tokens"),
+            (self.most.money, "money"),
+        )
         limited = [(limit, name) for limit, name in pairs if limit is not None]
         together = self.total_spent.add(needed) if limited else needed
         return all(getattr(together, name) <= limit for limit, name in limited)
 
-    def begin(self, model: str, prompt_tokens: int, answer_tokens: int, *, final: bool) -> PaidRequest | None:
+    def begin(
+        self, model: str, prompt_tokens: int, answer_tokens: int, *, final: bool
+    ) -> PaidRequest | None:
         """Take the most that a request can cost, before it is sent.
 
         Args:
@@ -162,7 +169,9 @@ class Allowance:
         self._under_way[id(request)] = request
         return request
 
-    def note_tokens(self, request: PaidRequest, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> None:
+    def note_tokens(
+        self, request: PaidRequest, prompt_tokens: int, cached_tokens: int, answer_tokens: int
+    ) -> None:
         """Record the tokens of a request as the provider reports them."""
         money = self._cost(request.model, prompt_tokens, cached_tokens, answer_tokens) or 0.0
         request.cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
@@ -209,7 +218,9 @@ def count_requests(calls: Sequence[JSON]) -> int:
 
 def count_tokens_paid(calls: Sequence[Mapping[str, Any]]) -> int:
     """Return how many tokens calls have cost, in and out."""
-    return sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"])
+    return sum(
+        call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"]
+    )
 
 
 @dataclass(frozen=True)
@@ -233,7 +244,10 @@ class Budget:
     def limits(self) -> str:
         """Return the budget in words; empty where there is none."""
         most = current_allowance().most
-        limits = ((self.context.max_calls or most.calls, "calls"), (self.context.max_tokens or most.tokens, "tokens"))
+        limits = (
+            (self.context.max_calls or most.calls, "calls"),
+            (self.context.max_tokens or most.tokens, "tokens"),
+        )
         return " and ".join(f"{limit} {unit}" for limit, unit in limits if limit)
 
     def reaches(self, requests: int, tokens: int) -> bool:
@@ -252,7 +266,9 @@ class Budget:
         left = [current_allowance().calls_left]
         if self.context.max_calls is not None:
             left.append(self.context.max_calls - count_requests(self.paid))
-        return max(0, min([wanted, *(each - self.reserved - kept for each in left if each is not None)]))
+        return max(
+            0, min([wanted, *(each - self.reserved - kept for each in left if each is not None)])
+        )
 
     def check(self, seat: str) -> None:
         """Raise `BudgetSpent` where this seat can't be asked, and the last word after it."""
@@ -297,7 +313,9 @@ class DrawBudget:
         self._under_way = 0
         self._first = asyncio.Event()
 
-    async def pay(self, number: int, draw: Callable[[], Awaitable[tuple[Drawn, Sequence[JSON]]]]) -> Drawn:
+    async def pay(
+        self, number: int, draw: Callable[[], Awaitable[tuple[Drawn, Sequence[JSON]]]]
+    ) -> Drawn:
         """Make a draw, if the budget reaches for it.
 
         Args:

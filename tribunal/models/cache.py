@@ -31,8 +31,12 @@ _PUT = (
 async def _open_database(path: str) -> Database:
     database = None
     try:
-        database = await Database.open(await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA)
-        await database.rows(_LOOK_UP, "")  # a table of another make is found now, not in the middle of a case
+        database = await Database.open(
+            await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA
+        )
+        await database.rows(
+            _LOOK_UP, ""
+        )  # a table of another make is found now, not in the middle of a case
     except DatabaseError as error:
         if database:
             await database.close()
@@ -73,7 +77,9 @@ async def read_answer(cache: Database, key: str, call: ModelCall) -> Any:
     except UnreadableAnswer:
         return None
     call.prompt_tokens, call.completion_tokens = tuple(rows[0])[1:3]
-    call.cached, call.forms, call.left_out = True, (rows[0]["format"],), {}
+    call.cached = True
+    call.forms = (rows[0]["format"],)
+    call.left_out = {}
     call.set_temperature = rows[0]["temperature"]
     if rows[0]["blind"] and call.question.post.image:
         call.leave_out_image()
@@ -96,8 +102,10 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
     It is that of the call as it is meant, and not as what a server is known to refuse by now has made it: the next
     process, which knows nothing yet, is to find the same answers.
     """
-    question, image = call.question, call.question.post.image
-    provider, environment = call.provider, registry.environment
+    question = call.question
+    image = call.question.post.image
+    provider = call.provider
+    environment = registry.environment
     depends_on: dict[str, Any] = {
         "endpoint": provider.base_url(environment),
         "model": str(call.model),
@@ -118,4 +126,6 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
         depends_on["extra_body"] = call.extra
     if provider.client:
         depends_on["object"] = fingerprint(provider.client)
-    return hashlib.sha256(json.dumps(depends_on, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(depends_on, sort_keys=True, ensure_ascii=False).encode()
+    ).hexdigest()

@@ -64,7 +64,8 @@ class Completion(NamedTuple):
         meta = message.response_metadata
         feedback = meta.get("prompt_feedback")
         finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
-        text, refusal = str(message.text), message.additional_kwargs.get("refusal")
+        text = str(message.text)
+        refusal = message.additional_kwargs.get("refusal")
         if getattr(message, "tool_calls", None):  # the form that was asked for as a tool
             text = json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
         elif getattr(message, "invalid_tool_calls", None):
@@ -73,7 +74,10 @@ class Completion(NamedTuple):
             text, refusal = "", refusal or text
         blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
         model = meta.get("model_name") or meta.get("model")
-        told = [message.usage_metadata, *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata"))]
+        told = [
+            message.usage_metadata,
+            *(meta.get(name) for name in ("token_usage", "usage", "usage_metadata")),
+        ]
 
         def clean(field: object) -> str:
             return scrub(str(field), keys) if field else ""
@@ -101,7 +105,12 @@ class Completion(NamedTuple):
         """
         if self.refusal:
             return "refusal_field", self.refusal
-        if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
+        if self.blocked not in (
+            "",
+            "0",
+            "BLOCK_REASON_UNSPECIFIED",
+            "BlockedReason.BLOCKED_REASON_UNSPECIFIED",
+        ):
             return "block_reason", f"the prompt was blocked: {self.blocked}"
         said = strip_thinking(self.text)
         fault = read_finish(self.finish_reason)
@@ -121,7 +130,11 @@ class TokenCounter:
 
     @classmethod
     async def load(
-        cls, encoding: str = "o200k_base", seconds: float = 5.0, *, get: Callable[[str], Any] | None = None
+        cls,
+        encoding: str = "o200k_base",
+        seconds: float = 5.0,
+        *,
+        get: Callable[[str], Any] | None = None,
     ) -> TokenCounter:
         """Load the tokens of an encoding of `tiktoken`, or an estimate if its tables don't come within these seconds.
 
@@ -143,7 +156,10 @@ class TokenCounter:
                 loaded = await run_in_thread(tables, "tribunal-tiktoken")
         except (OSError, ValueError, RuntimeError) as error:
             why = str(error) or f"no answer within {seconds:g} s"
-            return cls(estimate_tokens, f"tokens are estimated: the tables of {encoding} can't be had ({why[:60]})")
+            return cls(
+                estimate_tokens,
+                f"tokens are estimated: the tables of {encoding} can't be had ({why[:60]})",
+            )
         return cls(lambda text: len(loaded.encode_ordinary(text)))
 
 

@@ -27,8 +27,12 @@ def is_same_model(asked: str, served: str) -> bool:
 
     Letter case and the ending of a model's file are none either.
     """
-    wanted, given = (name.rpartition("/")[2].casefold().removesuffix(".gguf") for name in (asked, served))
-    return re.fullmatch(re.escape(re.sub(r"[:@-]latest$", "", wanted)) + _RELEASE, given) is not None
+    wanted, given = (
+        name.rpartition("/")[2].casefold().removesuffix(".gguf") for name in (asked, served)
+    )
+    return (
+        re.fullmatch(re.escape(re.sub(r"[:@-]latest$", "", wanted)) + _RELEASE, given) is not None
+    )
 
 
 def label_served(name: str | None, fingerprint: str | None) -> str | None:
@@ -51,14 +55,18 @@ def warn_of_other_name(model: str, asked: str, served: str | None) -> list[str]:
     """
     if not served or is_same_model(asked, served):
         return []
-    return [f"{model} was answered by {served}: the server has another model, or another name for it; name it so"]
+    return [
+        f"{model} was answered by {served}: the server has another model, or another name for it; name it so"
+    ]
 
 
 FILE = "exams.json"
 POSTS = 10
 # Somebody who guesses tells ten posts apart so well once in 93 exams.
 LEAST_RIGHT = 9
-CRITERION = f"at least {LEAST_RIGHT} of {POSTS} in each: tells hate apart, quotes the post, right form"
+CRITERION = (
+    f"at least {LEAST_RIGHT} of {POSTS} in each: tells hate apart, quotes the post, right form"
+)
 
 
 class ExamResult(Frozen):
@@ -100,7 +108,11 @@ _RESULTS = TypeAdapter(list[ExamResult])
 def exam_address(base_url: str | None) -> str:
     """Return an address as exams name it: without a name, a password or a query in it."""
     parts = urlsplit(base_url or "")
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}" if parts.netloc else ""
+    return (
+        f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+        if parts.netloc
+        else ""
+    )
 
 
 def read_exam_results(folder: Path) -> dict[ExamKey, ExamResult]:
@@ -124,10 +136,14 @@ def keep_exam_results(folder: Path, results: Iterable[ExamResult]) -> None:
         write_whole(folder / FILE, json.dumps([each.dump() for each in held.values()], indent=1))
     except OSError as error:
         why = error.strerror or error
-        raise BadInput(f"exam: {folder / FILE}: {why}; set TRIBUNAL_DATA to a folder that can be written") from error
+        raise BadInput(
+            f"exam: {folder / FILE}: {why}; set TRIBUNAL_DATA to a folder that can be written"
+        ) from error
 
 
-def find_unfit(results: Mapping[ExamKey, ExamResult], model: str, base_url: str | None) -> list[str]:
+def find_unfit(
+    results: Mapping[ExamKey, ExamResult], model: str, base_url: str | None
+) -> list[str]:
     """Return the warning of a model that failed its exam at this address, else nothing."""
     result = results.get((model, exam_address(base_url))) if results else None
     return [] if result is None or result.has_passed else [result.warning]

@@ -118,7 +118,9 @@ _QUOTA = _ErrorPattern(
 _PER_MINUTE = _ErrorPattern(r"per_?-? ?minute")
 _SPENT = _ErrorPattern(r"insufficient|per_?-? ?day|arrearage|credit balance|out of credits?|余额")
 _RATE = _ErrorPattern(r"rate[ _-]?limit|too many requests|throttl")
-_KEY = _ErrorPattern(r"api key not valid|(?:invalid|incorrect|missing|wrong) (?:api[ _-]?)?key|unauthori[sz]ed")
+_KEY = _ErrorPattern(
+    r"api key not valid|(?:invalid|incorrect|missing|wrong) (?:api[ _-]?)?key|unauthori[sz]ed"
+)
 
 _LOST = {
     "ConnectionError", "ClientOSError", "ServerDisconnectedError", "ClientPayloadError", "BadHttpMessage",
@@ -127,7 +129,8 @@ _LOST = {
 _TIMED_OUT = {"APITimeoutError", "TimeoutException", "TimeoutError"}
 _OTHER_LOST = {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}
 _OF_THE_WIRE = {"ServerError", "NoAnswer", "NotStreamed", "BrokenOff", "LocalFault", "TooLarge"}
-_MOST_READ, _MOST_SHOWN = 20_000, 400
+_MOST_READ = 20_000
+_MOST_SHOWN = 400
 
 # Finish reasons, over all providers: of an answer that is over, that was withheld, that was cut off, and of a server
 # that broke down in the middle.
@@ -138,8 +141,21 @@ WITHHELD = {
     "content_filter", "content_filtered", "safety", "prohibited_content", "blocklist", "spii", "image_safety",
     "image_prohibited_content", "recitation", "refusal", "sensitive", "guardrail_intervened", "error_toxic",
 }  # fmt: skip
-LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded", "max_output_tokens"}
-_BROKEN = {"error", "network_error", "insufficient_system_resource", "abort", "server_error", "overloaded"}
+LENGTH = {
+    "length",
+    "max_tokens",
+    "model_length",
+    "model_context_window_exceeded",
+    "max_output_tokens",
+}
+_BROKEN = {
+    "error",
+    "network_error",
+    "insufficient_system_resource",
+    "abort",
+    "server_error",
+    "overloaded",
+}
 
 
 def passes_by_itself(words: str) -> bool:
@@ -178,7 +194,8 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     codes = _codes_in(body)
     names = {name for each in chain for name in _class_names(each)}
     if status is None or status < 300:
-        if fault := _fault_of_connection(chain, names, words, body, secrets):
+        fault = _fault_of_connection(chain, names, words, body, secrets)
+        if fault:
             return fault
         known = (_STATUS_OF_CODE.get(code) or as_status(code) for code in codes)
         status = next((status for status in known if status is not None and status >= 400), None)
@@ -188,8 +205,12 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     limited = read_wait(headers, f"{said} {getattr(chain[0], 'details', '')}", limited=True)
     kind = _kind_of(status, codes, details, limited)
     wait = limited if kind == "rate_limit" else read_wait(headers, said, limited=False)
-    asked = _asked_address(chain) if status == 404 else ""  # it is a model that isn't there, or a path
-    return Fault(kind, f"{words} (asked: {scrub(asked, secrets)})" if asked else words, status, wait, details)
+    asked = (
+        _asked_address(chain) if status == 404 else ""
+    )  # it is a model that isn't there, or a path
+    return Fault(
+        kind, f"{words} (asked: {scrub(asked, secrets)})" if asked else words, status, wait, details
+    )
 
 
 def _kind_of(status: int | None, codes: list[str], message: str, wait: Wait | None) -> FaultKind:
@@ -224,7 +245,9 @@ def _kind_of(status: int | None, codes: list[str], message: str, wait: Wait | No
 
 def _refills_soon(message: str, wait: Wait | None) -> bool:
     """Return whether a quota fills up again soon."""
-    return not _SPENT.search(message) and (wait is not None or _PER_MINUTE.search(message) is not None)
+    return not _SPENT.search(message) and (
+        wait is not None or _PER_MINUTE.search(message) is not None
+    )
 
 
 def _fault_of_connection(
@@ -268,14 +291,19 @@ def as_status(value: Any) -> int | None:
     """Return the HTTP status that a code is, as a number or in digits; None of any other code."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         value = int(value[:4])
-    return value if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600 else None
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600
+        else None
+    )
 
 
 def _find_status(error: BaseException) -> int | None:
     if "BadHttpMessage" in _class_names(error):
         return None  # an answer that broke off carries a 400 that no server sent
     for name in ("status_code", "code", "status"):
-        if (status := as_status(getattr(error, name, None))) is not None:
+        status = as_status(getattr(error, name, None))
+        if status is not None:
             return status
     response = getattr(error, "response", None)
     if isinstance(response, Mapping):  # that of AWS
@@ -298,7 +326,9 @@ def _find_headers(error: BaseException) -> Mapping[str, str]:
 
 def _error_objects(body: Any, depth: int = 4) -> Iterator[dict[str, Any]]:
     """Yield the objects of an error's body that can have a code or a message, outer objects first."""
-    if isinstance(body, str) and body.lstrip().startswith("{") and depth < 4:  # a gateway's: the error within
+    if (
+        isinstance(body, str) and body.lstrip().startswith("{") and depth < 4
+    ):  # a gateway's: the error within
         try:
             body = parse_json(body)
         except ValueError:
@@ -322,10 +352,16 @@ def _codes_in(body: Any) -> list[str]:
     return codes[::-1]
 
 
-def _compose_messages(chain: list[BaseException], body: Any, secrets: Iterable[str]) -> tuple[str, str]:
+def _compose_messages(
+    chain: list[BaseException], body: Any, secrets: Iterable[str]
+) -> tuple[str, str]:
     """Return the full text of an exception, for searching; and a short text for people, without the JSON around it."""
     own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
-    extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
+    extra = (
+        json.dumps(body, ensure_ascii=False, default=str)
+        if isinstance(body, dict | list)
+        else str(body or "")
+    )
     whole = own if extra in ("", own) else f"{own} {extra}"
     words = _body_message(body)
     status = _find_status(chain[0]) if words else None
@@ -343,7 +379,14 @@ def _body_message(body: Any) -> str:
     error = body.get("error", body)
     words = error
     if isinstance(error, dict):
-        words = next((error[name] for name in ("message", "msg", "detail") if isinstance(error.get(name), str)), "")
+        words = next(
+            (
+                error[name]
+                for name in ("message", "msg", "detail")
+                if isinstance(error.get(name), str)
+            ),
+            "",
+        )
     code = error.get("code") if isinstance(error, dict) else None
     said = words if isinstance(words, str) else ""
     return f"{said} ({code})" if said and isinstance(code, str) and code not in said else said
@@ -359,7 +402,8 @@ def _strip_quotations(message: str, shown: str) -> str:
     return message
 
 
-_SHORTEST_QUOTATION, _HEAD = 8, 24
+_SHORTEST_QUOTATION = 8
+_HEAD = 24
 
 
 def _asked_address(chain: list[BaseException]) -> str:
@@ -374,7 +418,9 @@ def _asked_address(chain: list[BaseException]) -> str:
 def _describe_redirect(status: int, headers: Mapping[str, str], chain: list[BaseException]) -> str:
     """Describe a redirect: the address that was asked, and the host that it leads to."""
     try:
-        location = headers.get(REDIRECTS_TO) or headers.get("location") or headers.get("Location") or ""
+        location = (
+            headers.get(REDIRECTS_TO) or headers.get("location") or headers.get("Location") or ""
+        )
         to = urlsplit(location).netloc.rpartition("@")[2]
     except ValueError:
         to = ""

@@ -70,7 +70,9 @@ async def load_picture(ref: str, edge: int, *, sha256: str | None = None) -> Pic
     raw = await asyncio.to_thread(read_image, ref)
     digest = await asyncio.to_thread(_sha256, raw)
     if sha256 and digest != sha256:
-        raise BadInput(f"image: {_short_ref(ref)}: has changed since the case began; give the post again")
+        raise BadInput(
+            f"image: {_short_ref(ref)}: has changed since the case began; give the post again"
+        )
     return await _make_picture(raw, digest, ref, edge)
 
 
@@ -114,7 +116,9 @@ def read_image(ref: str) -> bytes:
         if ours:
             raise trust.image_refused(ref) from error
         reason = getattr(error, "strerror", None) or str(error)
-        way_out = "scale it down" if reason.startswith("is over") else "give the path of an image file"
+        way_out = (
+            "scale it down" if reason.startswith("is over") else "give the path of an image file"
+        )
         raise BadInput(f"image: {ref[:200]}: {reason}; {way_out}") from error
     return _check_size(raw, ref)
 
@@ -138,7 +142,9 @@ def _image_folder() -> Path:
     return data_folder() / "images"
 
 
-_OURS = re.compile(rf"[0-9a-f]{{64}}\.(?:{'|'.join(mime.partition('/')[2] for mime in FORMATS.values())})")
+_OURS = re.compile(
+    rf"[0-9a-f]{{64}}\.(?:{'|'.join(mime.partition('/')[2] for mime in FORMATS.values())})"
+)
 
 
 def _is_ours(ref: str) -> bool:
@@ -166,7 +172,10 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> 
     found = _checked_header(raw, ref)
     try:
         answer, sent = await _decoding_workers().ask(
-            {"format": found.format, "pixels": found.pixels, "edge": edge}, raw, seconds=SECONDS, weight=found.pixels
+            {"format": found.format, "pixels": found.pixels, "edge": edge},
+            raw,
+            seconds=SECONDS,
+            weight=found.pixels,
         )
     except (WorkerLate, WorkerDied) as error:
         raise _unreadable_image(ref, str(error)) from error
@@ -176,7 +185,13 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> 
         case "broken":
             raise _unreadable_image(ref, answer["why"])
     made = Picture(
-        image=Image(ref=ref, sha256=digest, mime=FORMATS[found.format], width=answer["width"], height=answer["height"]),
+        image=Image(
+            ref=ref,
+            sha256=digest,
+            mime=FORMATS[found.format],
+            width=answer["width"],
+            height=answer["height"],
+        ),
         data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
         sha256=_sha256(sent),
         notes=tuple(f"image: {note}" for note in answer["notes"]),
@@ -193,7 +208,10 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> 
 def _decoding_workers() -> SandboxPool:
     """Its processes serve every event loop, and end with the program."""
     return SandboxPool(
-        "tribunal.models.image_decoding:decode_image", processes=PROCESSES, memory=MEMORY, max_weight=MAX_PIXELS
+        "tribunal.models.image_decoding:decode_image",
+        processes=PROCESSES,
+        memory=MEMORY,
+        max_weight=MAX_PIXELS,
     )
 
 
@@ -219,11 +237,15 @@ def _checked_header(raw: bytes, ref: str) -> ImageHeader:
 
 
 def _unknown_format(ref: str) -> BadInput:
-    return BadInput(f"image: {_short_ref(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}")
+    return BadInput(
+        f"image: {_short_ref(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}"
+    )
 
 
 def _unreadable_image(ref: str, why: str) -> BadInput:
-    return BadInput(f"image: {_short_ref(ref)}: can't be read whole: {why}; save it again as PNG or JPEG")
+    return BadInput(
+        f"image: {_short_ref(ref)}: can't be read whole: {why}; save it again as PNG or JPEG"
+    )
 
 
 def _sha256(raw: bytes) -> str:
@@ -241,18 +263,26 @@ def _cached_picture(digest: str, edge: int) -> Picture | None:
 def _from_data_uri(ref: str) -> bytes:
     head = _DATA_URI.match(ref)
     if not head:
-        raise BadInput(f"image: {_short_ref(ref)}: not a data URI; the form is data:image/png;base64,…")
+        raise BadInput(
+            f"image: {_short_ref(ref)}: not a data URI; the form is data:image/png;base64,…"
+        )
     body = ref[head.end() :]
     if len(body) > MAX_BYTES * 4 // 3 + 4:
-        raise BadInput(f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
+        raise BadInput(
+            f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down"
+        )
     try:
         raw = (
-            base64.b64decode(re.sub(r"\s+", "", unquote_to_bytes(body).decode("ascii")), validate=True)
+            base64.b64decode(
+                re.sub(r"\s+", "", unquote_to_bytes(body).decode("ascii")), validate=True
+            )
             if ";base64" in head["rest"].lower()
             else unquote_to_bytes(body)
         )
     except (binascii.Error, ValueError) as error:
-        raise BadInput(f"image: {_short_ref(ref)}: its base64 is broken: {error}; encode the file again") from error
+        raise BadInput(
+            f"image: {_short_ref(ref)}: its base64 is broken: {error}; encode the file again"
+        ) from error
     return _check_size(raw, ref)
 
 
@@ -260,7 +290,9 @@ def _check_size(raw: bytes, ref: str) -> bytes:
     if not raw:
         raise BadInput(f"image: {_short_ref(ref)}: is empty; give an image file")
     if len(raw) > MAX_BYTES:
-        raise BadInput(f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
+        raise BadInput(
+            f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down"
+        )
     return raw
 
 

@@ -18,10 +18,21 @@ from typing import Any, cast
 from PIL import Image as Pillow
 from PIL import ImageChops, ImageFilter, ImageOps, ImageStat, UnidentifiedImageError
 
-_SEVERAL = "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
+_SEVERAL = (
+    "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
+)
 
-_GROUNDS = (255, 0, 128, 64, 192)  # backgrounds of transparent images, as greys, in the order of preference
-_EDGE, _SEEN = 64, 24  # differences between neighbours, of 255: an edge of the transparency, an edge that can be seen
+_GROUNDS = (
+    255,
+    0,
+    128,
+    64,
+    192,
+)  # backgrounds of transparent images, as greys, in the order of preference
+_EDGE, _SEEN = (
+    64,
+    24,
+)  # differences between neighbours, of 255: an edge of the transparency, an edge that can be seen
 
 _FRAMES = 4  # of an animation that are shown
 _MOST_FRAMES, _MOST_PIXELS = 1_000, 100_000_000  # of an animation that are looked at
@@ -121,7 +132,9 @@ def _on_background(image: Pillow.Image, notes: list[str]) -> Pillow.Image:
     if most == 0:
         notes.append("it is wholly transparent, and was shown without its transparency")
         return image.convert("RGB")
-    alpha = alpha.point([value * 255 // most for value in range(256)] if most < 255 else list(range(256)))
+    alpha = alpha.point(
+        [value * 255 // most for value in range(256)] if most < 255 else list(range(256))
+    )
     outline = _contrast_above(alpha, _EDGE)
     vanished: dict[int, int] = {}
     for ground in _GROUNDS:
@@ -144,14 +157,18 @@ def _paste_on(image: Pillow.Image, alpha: Pillow.Image, ground: int) -> Pillow.I
 
 def _contrast_above(grey: Pillow.Image, least: int) -> Pillow.Image:
     """Return where neighbours differ by at least so much, as white on black."""
-    difference = ImageChops.subtract(grey.filter(ImageFilter.MaxFilter(3)), grey.filter(ImageFilter.MinFilter(3)))
+    difference = ImageChops.subtract(
+        grey.filter(ImageFilter.MaxFilter(3)), grey.filter(ImageFilter.MinFilter(3))
+    )
     return difference.point([255 * (value >= least) for value in range(256)])
 
 
 # --------------------------------------------------------------------------------------------------------- animations
 
 
-def _contact_sheet(opened: Pillow.Image, again: Pillow.Image, edge: int, notes: list[str]) -> Pillow.Image:
+def _contact_sheet(
+    opened: Pillow.Image, again: Pillow.Image, edge: int, notes: list[str]
+) -> Pillow.Image:
     """Return the frames of an animation that differ most, in their order, side by side in one image within the edge.
 
     Args:
@@ -171,7 +188,9 @@ def _contact_sheet(opened: Pillow.Image, again: Pillow.Image, edge: int, notes: 
     ]
     notes[:] = dict.fromkeys(notes)
     looked_at = (
-        f"{len(sketches)} frames" if len(sketches) < _most_frames(opened) else f"the first {len(sketches)} frames"
+        f"{len(sketches)} frames"
+        if len(sketches) < _most_frames(opened)
+        else f"the first {len(sketches)} frames"
     )
     notes.append(f"it is animated: {len(shown)} of {looked_at} were shown as one image")
     return _side_by_side(shown)
@@ -209,7 +228,8 @@ def _sketch(frame: Pillow.Image) -> Pillow.Image:
 
 def _most_different(sketches: list[Pillow.Image]) -> list[int]:
     """Return the places of up to `_FRAMES` frames: the first, then each time the frame least like the chosen frames."""
-    chosen, nearest = [0], [math.inf] * len(sketches)
+    chosen = [0]
+    nearest = [math.inf] * len(sketches)
     while len(chosen) < _FRAMES:
         for place, sketch in enumerate(sketches):
             difference = ImageStat.Stat(ImageChops.difference(sketch, sketches[chosen[-1]]))
@@ -225,7 +245,9 @@ def _side_by_side(frames: list[Pillow.Image]) -> Pillow.Image:
     width, height = (max(sizes) for sizes in zip(*(frame.size for frame in frames), strict=True))
     columns = 1 if len(frames) == 1 or (len(frames) == 2 and width > height) else 2
     rows = -(-len(frames) // columns)
-    sheet = Pillow.new("RGB", (columns * (width + _GAP) - _GAP, rows * (height + _GAP) - _GAP), (128, 128, 128))
+    sheet = Pillow.new(
+        "RGB", (columns * (width + _GAP) - _GAP, rows * (height + _GAP) - _GAP), (128, 128, 128)
+    )
     for place, frame in enumerate(frames):
         row, column = divmod(place, columns)
         sheet.paste(frame, (column * (width + _GAP), row * (height + _GAP)))

@@ -62,7 +62,9 @@ def detect_format(raw: bytes) -> str | None:
         names = raw[8:12] + raw[16 : min(length, 256)]
         brands = {names[at : at + 4] for at in range(0, len(names), 4)}
         return "AVIF" if brands & _AVIF_BRANDS else "HEIF" if brands & _HEIF_BRANDS else None
-    return next((format for signature, format in _SIGNATURES.items() if raw.startswith(signature)), None)
+    return next(
+        (format for signature, format in _SIGNATURES.items() if raw.startswith(signature)), None
+    )
 
 
 def _size_of(raw: bytes, format: str) -> tuple[int, int]:
@@ -78,7 +80,9 @@ def _size_of(raw: bytes, format: str) -> tuple[int, int]:
         case "JPEG":
             width, height = _jpeg_size(raw)
         case _:
-            sizes = [struct.unpack(">II", found[1]) for found in _EXTENT.finditer(raw, 0, _MOST_HEADER)]
+            sizes = [
+                struct.unpack(">II", found[1]) for found in _EXTENT.finditer(raw, 0, _MOST_HEADER)
+            ]
             if not sizes:
                 raise BrokenHeader("it has no size before its pixels")
             width, height = max(sizes, key=lambda size: size[0] * size[1])
@@ -86,7 +90,9 @@ def _size_of(raw: bytes, format: str) -> tuple[int, int]:
 
 
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
-_HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"})
+_HEIF_BRANDS = frozenset(
+    {b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs", b"mif1", b"msf1"}
+)
 _EXTENT = re.compile(rb"\0\0\0\x14ispe\0\0\0\0(.{8})", re.DOTALL)
 
 
@@ -111,9 +117,13 @@ def _webp_size(raw: bytes) -> tuple[int, int]:
 
 _MOST_HEADER = 1024 * 1024  # bytes before the pixels of an ISO media file
 _MARKER = re.compile(rb"\xff([^\x00\xff])")
-_SIZED = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # the start of a frame, of whichever kind
+_SIZED = frozenset(
+    {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
+)  # the start of a frame, of whichever kind
 _BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # those that have no length
-_MOST_SEGMENTS = 20_000  # a picture has some dozens; colour profiles and previews come in pieces of 64 KB
+_MOST_SEGMENTS = (
+    20_000  # a picture has some dozens; colour profiles and previews come in pieces of 64 KB
+)
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int]:
@@ -122,7 +132,8 @@ def _jpeg_size(raw: bytes) -> tuple[int, int]:
         marker = _MARKER.search(raw, at)
         if marker is None or marker[1] in (b"\xd9", b"\xda"):
             break
-        kind, at = marker[1][0], marker.end()
+        kind = marker[1][0]
+        at = marker.end()
         if kind in _SIZED:
             height, width = struct.unpack_from(">HH", raw, at + 3)
             return width, height

@@ -27,7 +27,10 @@ class KeyPool:
     """The keys of one provider. Other code knows a key only by its number."""
 
     def __init__(
-        self, provider: str, keys: list[str], on_rest: Callable[[str, int, float], None] = lambda *rest: None
+        self,
+        provider: str,
+        keys: list[str],
+        on_rest: Callable[[str, int, float], None] = lambda *rest: None,
     ) -> None:
         """Begin with the first key.
 
@@ -36,7 +39,8 @@ class KeyPool:
             keys: the keys themselves; none where it takes none.
             on_rest: called for each pause that a server asks for, with the provider, the key's number and the seconds.
         """
-        self._provider, self._on_rest = provider, on_rest
+        self._provider = provider
+        self._on_rest = on_rest
         self.keys: list[str | None] = list(keys) or [None]
         self._retired: dict[int, tuple[str, str]] = {}
         self._rests_until: dict[int, float] = {}
@@ -94,7 +98,9 @@ class KeyPool:
             elif outcome.wait is not None:
                 pause = outcome.wait.seconds
                 if pause > longest_rest:
-                    return replace(outcome, message=f"{outcome.message}: asks to wait {pause:.0f} s")
+                    return replace(
+                        outcome, message=f"{outcome.message}: asks to wait {pause:.0f} s"
+                    )
                 self._log_wait("the next try waits", outcome)
             tries += 1
             if tries == most_tries:
@@ -115,11 +121,14 @@ class KeyPool:
         if len(self.keys) == 1 and not self._retired and not self._rests_until:
             return 0
         while len(self._retired) < len(self.keys):
-            if rested := self.rested_keys():
+            rested = self.rested_keys()
+            if rested:
                 number = min(rested, key=lambda each: (each - self._next) % len(self.keys))
                 self._next = number + 1
                 return number
-            rests = (until for number, until in self._rests_until.items() if number not in self._retired)
+            rests = (
+                until for number, until in self._rests_until.items() if number not in self._retired
+            )
             wait = min(rests) - time.monotonic()
             if wait > longest_rest:
                 words = f"{self._provider}: rate limit: the server asks to wait {wait:.0f} s"
@@ -131,7 +140,8 @@ class KeyPool:
 
     def rested_keys(self) -> list[int]:
         """Return the numbers of the keys that may be used at once."""
-        now, usable = time.monotonic(), [each for each in range(len(self.keys)) if each not in self._retired]
+        now = time.monotonic()
+        usable = [each for each in range(len(self.keys)) if each not in self._retired]
         return [number for number in usable if self._rests_until.get(number, 0.0) <= now]
 
     def restore_keys(self) -> None:
@@ -146,6 +156,8 @@ class KeyPool:
             seconds: how long.
             quietly: whether other users of the key know of it already, and aren't informed.
         """
-        self._rests_until[number] = max(self._rests_until.get(number, 0.0), time.monotonic() + seconds)
+        self._rests_until[number] = max(
+            self._rests_until.get(number, 0.0), time.monotonic() + seconds
+        )
         if not quietly:
             self._on_rest(self._provider, number, seconds)

@@ -75,10 +75,12 @@ _NAMED_BY_WORDS: tuple[tuple[Part, str], ...] = (
     ),
 )
 _NO_SUCH_MODEL = re.compile(
-    r"\bmodel\b[^.{}]{0,80}(?:does(?:n't| not) exist|not found|not exist)|no such model|model_not_found", re.I
+    r"\bmodel\b[^.{}]{0,80}(?:does(?:n't| not) exist|not found|not exist)|no such model|model_not_found",
+    re.I,
 )
 # After so many calls without a part, one is sent in full; each time that it is refused again, after twice as many.
-RETRY_AFTER, LONGEST_RETRY = 32, 1024
+RETRY_AFTER = 32
+LONGEST_RETRY = 1024
 # A server that has taken a request knows its parts; so many errors in a row say that it may be another by now.
 OUTAGE = 20
 
@@ -131,9 +133,12 @@ class Learnt:
     def describe(self) -> list[str]:
         """Return the lessons as text, one line each."""
         lines = [
-            f"{IN_WORDS[part]}: left out{f' ({scope})' if scope else ''}" for (scope, part) in sorted(self.lessons)
+            f"{IN_WORDS[part]}: left out{f' ({scope})' if scope else ''}"
+            for (scope, part) in sorted(self.lessons)
         ]
-        return lines + ([f"its context holds {self.context_size} tokens"] if self.context_size else [])
+        return lines + (
+            [f"its context holds {self.context_size} tokens"] if self.context_size else []
+        )
 
 
 _learnt: dict[tuple[str, str, int], Learnt] = {}
@@ -158,10 +163,13 @@ class Ladder:
 
     def __init__(self, call: ModelCall, learnt: Learnt) -> None:
         """Begin with the request as it would be sent."""
-        self._call, self._learnt = call, learnt
+        self._call = call
+        self._learnt = learnt
         self.first: Fault | None = None
         self.tries = 1
-        self._full = dict(call.left_out)  # with what was named left out, and nothing that was guessed
+        self._full = dict(
+            call.left_out
+        )  # with what was named left out, and nothing that was guessed
         self._named: set[Part] = set()
         self._guessed: tuple[Part, ...] = ()
         self._used: set[tuple[Part, ...]] = set()
@@ -185,7 +193,9 @@ class Ladder:
             return False
         part = self._named_part(fault)
         if part == "image" and ("", part, 0) in self._learnt.accepted:  # it has taken one
-            raise CallFailed(f"request: it takes images, but not this one: {fault.message}", kind="request")
+            raise CallFailed(
+                f"request: it takes images, but not this one: {fault.message}", kind="request"
+            )
         if part is not None:
             self._named.add(part)
             if part == "image":  # without a text nothing more is answered
@@ -193,7 +203,8 @@ class Ladder:
             self._drop((part,), fault)
             self._full[part] = self._call.left_out[part]
             return True
-        repeats, self._previous = self._previous == fault.status, fault.status
+        repeats = self._previous == fault.status
+        self._previous = fault.status
         if names_a_field(fault.details, self._call.own_fields):
             return False
         group, parts = next(self._groups(fault), ((), ()))
@@ -209,7 +220,8 @@ class Ladder:
 
     def _groups(self, fault: Fault) -> Iterator[tuple[tuple[Part, ...], tuple[Part, ...]]]:
         """Yield each remaining group, with its parts that are sent and were never accepted before."""
-        sent, call = self._call.sent_parts(), self._call
+        sent = self._call.sent_parts()
+        call = self._call
         if not call.question.post.text:
             sent -= {"image"}
         for group in _GROUPS_AFTER_500 if fault.status == 500 else GROUPS:
@@ -218,17 +230,23 @@ class Ladder:
             parts = tuple(
                 part
                 for part in group
-                if part in sent and (_scope(part, call), part, call.level(part)) not in self._learnt.accepted
+                if part in sent
+                and (_scope(part, call), part, call.level(part)) not in self._learnt.accepted
             )
             if parts:
                 yield group, parts
 
     def _named_part(self, fault: Fault) -> Part | None:
         """Return the part that the words or the status name as refused."""
-        sent, words = self._call.sent_parts(), fault.details
+        sent = self._call.sent_parts()
+        words = fault.details
         if "extra" in sent and names_a_field(words, self._call.added_fields):
             return "extra"
-        matches = [part for part, pattern in _NAMED_BY_WORDS if part in sent and re.search(pattern, words, re.I)]
+        matches = [
+            part
+            for part, pattern in _NAMED_BY_WORDS
+            if part in sent and re.search(pattern, words, re.I)
+        ]
         if "image" in matches and fault.status in (500, 501):
             return "image"
         by_status = _NAMED_BY_STATUS.get(fault.status or 0)
@@ -257,14 +275,20 @@ class Ladder:
 
     def note_answer(self, *, is_proven: bool) -> None:
         """Record that the server has answered; `is_proven`: the part last dropped on a guess is known to be refused."""
-        call, learnt = self._call, self._learnt
-        learnt.errors, learnt.futile = 0, None
+        call = self._call
+        learnt = self._learnt
+        learnt.errors = 0
+        learnt.futile = None
         if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
-        present = call.sent_parts() | {"format", "limit"}  # whether or not there is a step below these two
+        present = call.sent_parts() | {
+            "format",
+            "limit",
+        }  # whether or not there is a step below these two
         for part in PARTS:
-            scope, level = _scope(part, call), call.level(part)
+            scope = _scope(part, call)
+            level = call.level(part)
             if part in present:
                 learnt.accepted.add((scope, part, level))
                 if not level:
@@ -300,5 +324,11 @@ def names_a_field(words: str, fields: Iterable[str]) -> bool:
 def _may_be_of_the_request(fault: Fault) -> bool:
     """Return whether a part of the request may be why: not if the words say that the fault passes."""
     if fault.kind == "request":
-        return (fault.status is None or fault.status in STATUSES) and not _NO_SUCH_MODEL.search(fault.details)
-    return fault.kind == "server" and fault.status in (500, 501) and not passes_by_itself(fault.details)
+        return (fault.status is None or fault.status in STATUSES) and not _NO_SUCH_MODEL.search(
+            fault.details
+        )
+    return (
+        fault.kind == "server"
+        and fault.status in (500, 501)
+        and not passes_by_itself(fault.details)
+    )

@@ -17,7 +17,14 @@ from tribunal.errors import CallFailed
 from tribunal.models.completion import Completion, shared_counter
 from tribunal.models.exam_results import label_served
 from tribunal.models.prompt_values import image_state, render_post
-from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
+from tribunal.models.providers import (
+    LISTS,
+    RANGES,
+    ModelName,
+    Provider,
+    RequestSettings,
+    ResponseFormat,
+)
 from tribunal.models.providers.wire import TokenCounts
 from tribunal.models.role import Question, UnreadableAnswer
 from tribunal.models.substance import EmptyField
@@ -27,7 +34,9 @@ from tribunal.schema import JSON
 from tribunal.settings.context import Context
 
 # What a request may leave out (`tribunal.models.ladder`).
-Part = Literal["extra", "tool_choice", "bounds", "temperature", "limit", "system", "stream", "format", "image"]
+Part = Literal[
+    "extra", "tool_choice", "bounds", "temperature", "limit", "system", "stream", "format", "image"
+]
 PARTS: tuple[Part, ...] = get_args(Part)
 REFUSED = "refused: "  # how the error of a call begins that the provider declined
 IMAGE_TOKENS = 1500
@@ -45,8 +54,14 @@ class ModelCall:
     question: Question
     context: Context
     max_output_tokens: int
-    forms: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")  # in the order of preference
-    left_out: dict[Part, int] = field(default_factory=dict)  # how far each part of the request is stepped down
+    forms: tuple[ResponseFormat, ...] = (
+        "json_schema",
+        "json_object",
+        "prompt",
+    )  # in the order of preference
+    left_out: dict[Part, int] = field(
+        default_factory=dict
+    )  # how far each part of the request is stepped down
     image: tuple[str, str] | None = None  # data URI, hash of the bytes
     set_temperature: float | None = None  # None: the model takes none
     provider_bounds: frozenset[str] = frozenset()
@@ -55,7 +70,9 @@ class ModelCall:
     has_substitute: bool = False  # whether another model is asked where this one isn't there
     base_url: str | None = None
     added_fields: JSON = field(default_factory=dict)  # of the body, by a line-up or the role
-    own_fields: JSON = field(default_factory=dict)  # of the body, by the run's own setting `extra_body`
+    own_fields: JSON = field(
+        default_factory=dict
+    )  # of the body, by the run's own setting `extra_body`
     complaint: str = ""
     cut_at: int | None = None  # the limit that cut an answer off, before it was raised
     last_prompt_tokens: int = 0
@@ -64,7 +81,9 @@ class ModelCall:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
-    is_estimated: bool = False  # whether some tokens were counted here, since the server didn't say them
+    is_estimated: bool = (
+        False  # whether some tokens were counted here, since the server didn't say them
+    )
     is_last_estimated: bool = False
     cached: bool = False
     key: int | None = None
@@ -85,7 +104,9 @@ class ModelCall:
         """Step a part of the request down by one, or leave it out."""
         self.left_out[part] = self.level(part) + 1
         if part == "image" and not self.question.post.text:
-            raise CallFailed(f"{self.model} can't see images, and the post has no text", kind="blind")
+            raise CallFailed(
+                f"{self.model} can't see images, and the post has no text", kind="blind"
+            )
 
     @property
     def response_format(self) -> ResponseFormat:
@@ -133,7 +154,8 @@ class ModelCall:
             "limit": self.level("limit") < len(names) and self.own_fields.keys().isdisjoint(names),
             "system": bool(self.question.system) and not self.level("system"),
             "stream": self.may_stream,
-            "format": self.response_format != self.forms[-1] and "response_format" not in self.own_fields,
+            "format": self.response_format != self.forms[-1]
+            and "response_format" not in self.own_fields,
             "image": self.sends_image,
         }
         return {part for part, is_sent in parts.items() if is_sent}
@@ -154,12 +176,15 @@ class ModelCall:
 
     def prompt_turns(self) -> list[tuple[Speaker, str]]:
         """Return the words of the request, by role."""
-        system, words = self.question.system, self.words
+        system = self.question.system
+        words = self.words
         merges = bool(self.level("system"))
         if merges or self.complaint:
             # One turn of the user's: many chat templates take no two in a row.
             words = "\n\n".join(filter(None, (system if merges else "", words, self.complaint)))
-        return [("system", system), ("human", words)] if system and not merges else [("human", words)]
+        return (
+            [("system", system), ("human", words)] if system and not merges else [("human", words)]
+        )
 
     @property
     def words(self) -> str:
@@ -171,15 +196,19 @@ class ModelCall:
 
     def _write_parts(self) -> Iterator[str]:
         """Yield the task, the form if the request can't name it, the post, and the material that its calls share."""
-        question, post = self.question, self.question.post
+        question = self.question
+        post = self.question.post
         yield question.write_task(image_unseen=self.without_image)
         if self.response_format not in ("json_schema", "tool_call") and not question.role.plain:
             # Bounds of strings stay out of the words: a small model reads them as a length to reach.
             schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
             yield f"The form of your answer, as a JSON schema:\n{schema}"
         if question.own is None:
-            image, tag = image_state(post, unseen=self.without_image), short_word(post.language or "")
-            told = render_post(question.prompts, post.text, image, tag, post.earlier, question.reading)
+            image = image_state(post, unseen=self.without_image)
+            tag = short_word(post.language or "")
+            told = render_post(
+                question.prompts, post.text, image, tag, post.earlier, question.reading
+            )
             yield from filter(None, (told, question.shared))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
@@ -205,7 +234,11 @@ class ModelCall:
         """Return the settings of the request, in the provider's own words."""
         options = self.provider.options(wanted)
         # A function, because a trace writes out every other setting.
-        return {**options, "question": lambda: self.question} if self.provider.sees_question else options
+        return (
+            {**options, "question": lambda: self.question}
+            if self.provider.sees_question
+            else options
+        )
 
     def shown_parts(self) -> set[ShownPart]:
         """Return the parts of the case that the current request shows."""
@@ -236,7 +269,10 @@ class ModelCall:
         The wrong answer itself isn't shown: small models copy it.
         """
         named = {} if self.question.role.plain else allowed_values(self.question.form)
-        valid = [f"- `{field}` is one of: {', '.join(map(str, values))}" for field, values in named.items()]
+        valid = [
+            f"- `{field}` is one of: {', '.join(map(str, values))}"
+            for field, values in named.items()
+        ]
         problem_said = material_text(quote("problem", problem.complaint))
         self.complaint = "\n\n".join(
             [
@@ -274,7 +310,8 @@ class ModelCall:
         """Record the answer, its request and its cost."""
         self.shown |= self.shown_parts()
         usage = answered.usage
-        self.last_prompt_tokens, self.last_completion_tokens = usage.prompt or 0, usage.answer or 0
+        self.last_prompt_tokens = usage.prompt or 0
+        self.last_completion_tokens = usage.answer or 0
         self.prompt_tokens += self.last_prompt_tokens
         self.completion_tokens += self.last_completion_tokens
         self.cached_tokens += usage.cached
@@ -287,9 +324,13 @@ class ModelCall:
     def read_answer(self, *, take_empty: bool) -> Any:
         """Return the form, filled in, as `Question.parse_answer`; `take_empty`: without reasons that say nothing."""
         asked = "\n".join(words for _, words in self.prompt_turns())
-        value = self.question.parse_answer(self.answer_text, self.warnings, asked, self.emptied if take_empty else None)
+        value = self.question.parse_answer(
+            self.answer_text, self.warnings, asked, self.emptied if take_empty else None
+        )
         for each in self.emptied:
-            self.warn(f"{self.model} gave no reason: {each.field} {each.problem}; it was left empty")
+            self.warn(
+                f"{self.model} gave no reason: {each.field} {each.problem}; it was left empty"
+            )
         return value
 
     async def estimate_missing(self, answered: Completion) -> Completion:
@@ -299,7 +340,9 @@ class ModelCall:
             return answered._replace(usage=usage._replace(answer=usage.answer or 0))
         counter = await shared_counter()
         words = "\n".join(words for _, words in self.prompt_turns())
-        prompt = usage.prompt or math.ceil(counter.count(words)) + (IMAGE_TOKENS if self.sends_image else 0)
+        prompt = usage.prompt or math.ceil(counter.count(words)) + (
+            IMAGE_TOKENS if self.sends_image else 0
+        )
         answer = usage.answer or math.ceil(counter.count(answered.text))
         return answered._replace(usage=TokenCounts(prompt, answer, usage.cached), is_estimated=True)
 
@@ -313,7 +356,8 @@ class ModelCall:
     @property
     def wanted_temperature(self) -> float | None:
         """The temperature by the settings, whether or not the model takes one."""
-        role, held = self.question.role, self.context.temperatures
+        role = self.question.role
+        held = self.context.temperatures
         kind = role.seat.partition(":")[0]
         given = held.get(role.seat, held.get(kind, held.get(role.temperature_of)))
         if role.shares_draw_temperature:
@@ -327,7 +371,11 @@ class ModelCall:
         """Return the `Call` that this was, as JSON."""
         role = self.question.role
         # What a cache answered, and what a provider declined, was shown too, and no message was taken of it.
-        shown = self.shown | self.shown_parts() if self.cached or (error or "").startswith(REFUSED) else self.shown
+        shown = (
+            self.shown | self.shown_parts()
+            if self.cached or (error or "").startswith(REFUSED)
+            else self.shown
+        )
         return {
             "id": secrets.token_hex(6),
             "role": role.name,
@@ -364,5 +412,7 @@ def _system_digest(system: str) -> Any:
 def _count_characters(*texts: str) -> tuple[int, int]:
     """Return how many ASCII characters texts have, and how many others."""
     length = sum(map(len, texts))
-    ascii_ones = sum(len(text) if text.isascii() else len(text.encode("ascii", "ignore")) for text in texts)
+    ascii_ones = sum(
+        len(text) if text.isascii() else len(text.encode("ascii", "ignore")) for text in texts
+    )
     return ascii_ones, length - ascii_ones

@@ -21,7 +21,8 @@ from tribunal.models.role import END_OF_THINKING, is_unended_thinking
 from tribunal.process.model_objects import model_settings_in, replace_models
 
 # With less room than this an answer isn't asked for.
-LEAST_OUTPUT_TOKENS, MOST_OUTPUT_TOKENS = 256, 32_768
+LEAST_OUTPUT_TOKENS = 256
+MOST_OUTPUT_TOKENS = 32_768
 _NO_ROOM = "the answer was cut off at {} tokens, and the model's context has room for no more"
 
 _CONTEXT = re.compile(
@@ -70,7 +71,8 @@ def raise_output_limit(call: ModelCall, learnt: Learnt) -> None:
     Raises:
         BadModelOutput: it was cut off before, or there is room for no more.
     """
-    limit, context = call.max_output_tokens, learnt.context_size
+    limit = call.max_output_tokens
+    context = learnt.context_size
     # A server that keeps thoughts apart answers nothing where they fill the limit.
     thinks = not call.answer_text.strip() or is_unended_thinking(call.answer_text)
     if call.cut_at is not None:
@@ -81,11 +83,14 @@ def raise_output_limit(call: ModelCall, learnt: Learnt) -> None:
         )
     if thinks:
         call.warn(f"{call.model} was cut off at {limit} tokens, and asked again: {END_OF_THINKING}")
-    call.cut_at, most = limit, MOST_OUTPUT_TOKENS
+    call.cut_at = limit
+    most = MOST_OUTPUT_TOKENS
     if context and call.last_prompt_tokens:
         most = min(most, context - call.last_prompt_tokens)
         if most <= limit:
-            raise BadModelOutput(_NO_ROOM.format(limit) + (f": {END_OF_THINKING}" if thinks else ""))
+            raise BadModelOutput(
+                _NO_ROOM.format(limit) + (f": {END_OF_THINKING}" if thinks else "")
+            )
     call.max_output_tokens = max(limit, min(limit * 4, most))
 
 
@@ -95,7 +100,8 @@ def fit_output_limit(call: ModelCall, learnt: Learnt, complaint: str) -> bool:
     Raises:
         BadModelOutput: it was cut off before, and there is room for no more.
     """
-    space, limit = parse_token_space(complaint), call.max_output_tokens
+    space = parse_token_space(complaint)
+    limit = call.max_output_tokens
     if space.context:
         learnt.context_size = space.context
     room = space.room_for_answer(call.last_prompt_tokens)
@@ -120,7 +126,8 @@ _SMALLEST_CONTEXT = 500
 
 async def request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
     """Return one answer, past every passing fault."""
-    pool, learnt = registry.key_pool(call.model, call.provider), registry.lessons_of(call.model, call.provider)
+    pool = registry.key_pool(call.model, call.provider)
+    learnt = registry.lessons_of(call.model, call.provider)
     ladder = Ladder(call, learnt)
     failed: Fault | None = None
     is_proven = True
@@ -145,7 +152,8 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
         again = await _send_once(call, registry, key)
         if isinstance(again, Completion):
             return again
-        call.left_out, is_proven = left_out, again.status == 500
+        call.left_out = left_out
+        is_proven = again.status == 500
         return outcome
 
     def adapt(fault: Fault) -> bool:
@@ -164,7 +172,9 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
     if registry.server_wait is None or call.has_substitute:
         outcome = await send_with_retries()
     else:
-        outcome = await registry.server_wait.send(call.provider, registry.environment, send_with_retries)
+        outcome = await registry.server_wait.send(
+            call.provider, registry.environment, send_with_retries
+        )
     if isinstance(outcome, Completion):
         ladder.note_answer(is_proven=is_proven)
         return outcome
@@ -176,7 +186,9 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
     raise CallFailed(f"{ladder.failure(outcome)}{tries}{where}", kind=outcome.kind)
 
 
-async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
+async def _send_once(
+    call: ModelCall, registry: ModelRegistry, key: str | None
+) -> Completion | Fault:
     """Send one request with this key, and count its cost.
 
     An answer costs the tokens that the provider reports, or an estimate; a failed request costs no tokens; one
@@ -186,11 +198,16 @@ async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) 
         BudgetSpent: the allowance reaches for it, but not for the last word of the case after it; it wasn't sent.
         CallFailed: the allowance doesn't reach for the last word itself.
     """
-    allowance, role = current_allowance(), call.question.role
+    allowance = current_allowance()
+    role = call.question.role
     prompt_tokens = call.most_prompt_tokens
-    if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
+    if (
+        allowance.counts_tokens and call.response_format == "json_schema"
+    ):  # else the form is part of the words
         prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
-    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=role.final)
+    request = allowance.begin(
+        str(call.model), prompt_tokens, call.max_output_tokens, final=role.final
+    )
     if request is None:
         words = f"what this post may take of its key's daily budget was spent before the {role.seat} could"
         if role.final:
@@ -208,12 +225,23 @@ async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) 
     return outcome
 
 
-async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Fault:
+async def _send_request(
+    call: ModelCall, registry: ModelRegistry, key: str | None
+) -> Completion | Fault:
     """Send one request with this key. LangChain's callbacks see it as usual."""
-    client, turns = registry.chat_client(call.model, call.provider, key), registry.concurrency[call.model]
-    question, role = call.question, call.question.role
-    asked = {"seat": role.seat, "role": role.name, "post_id": question.post.id, "policy": question.policy.sha}
-    turn, timed_out, answered = await turns.acquire_slot(), False, False
+    client = registry.chat_client(call.model, call.provider, key)
+    turns = registry.concurrency[call.model]
+    question = call.question
+    role = call.question.role
+    asked = {
+        "seat": role.seat,
+        "role": role.name,
+        "post_id": question.post.id,
+        "policy": question.policy.sha,
+    }
+    turn = await turns.acquire_slot()
+    timed_out = False
+    answered = False
     call.attempts += 1
     config = ensure_config()
     call.is_streamed = call.provider.always_streams or _is_listened_to(config.get("callbacks"))
@@ -250,7 +278,9 @@ async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | Non
     read = call.last_prompt_tokens
     is_cut = _SMALLEST_CONTEXT <= read < call.fewest_prompt_tokens
     if is_cut and not call.provider.needs_key(registry.environment):
-        call.warn(f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context")
+        call.warn(
+            f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context"
+        )
     fault = read_finish(completion.finish_reason)
     return fault if fault and fault.kind != "refused" else completion
 

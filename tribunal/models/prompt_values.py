@@ -39,7 +39,12 @@ def image_state(post: Post, *, unseen: bool) -> Ours:
 
 @lru_cache(maxsize=128)
 def render_post(
-    prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...], reading: str = ""
+    prompts: PromptSet,
+    text: str,
+    image: Ours,
+    tag: Ours,
+    earlier: tuple[str, ...],
+    reading: str = "",
 ) -> str:
     """Return the post as every seat of a case is shown it; `tag` is its language, `reading` a reading aid."""
     filled: JSON = {
@@ -54,7 +59,13 @@ def render_post(
 
 
 def case_variables(
-    wanted: frozenset[str], post: Post, seat: str, policy: Policy, image: Ours, material: JSON, exhibits: JSON
+    wanted: frozenset[str],
+    post: Post,
+    seat: str,
+    policy: Policy,
+    image: Ours,
+    material: JSON,
+    exhibits: JSON,
 ) -> JSON:
     """Return the case's values for a role's prompt. Nodes don't pass them.
 
@@ -105,7 +116,9 @@ def standing_instructions(
     prompt = f"system/{system}"
     wanted = prompts.variables(prompt) & OF_THE_SYSTEM
     values = _policy_values(policy, scheme, wanted - {"own_policy"})
-    return prompts.render(prompt, {**values, **({"own_policy": own_policy} if "own_policy" in wanted else {})})
+    return prompts.render(
+        prompt, {**values, **({"own_policy": own_policy} if "own_policy" in wanted else {})}
+    )
 
 
 @lru_cache(maxsize=256)
@@ -115,10 +128,16 @@ def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Sc
 
 
 def policy_shown(
-    prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme, context: Context, state: Mapping[str, Any]
+    prompts: PromptSet,
+    prompt: str,
+    policy: Policy,
+    scheme: Scheme,
+    context: Context,
+    state: Mapping[str, Any],
 ) -> JSON:
     """Return `policy_variables`, with the examples only where they are shown: as set, else as the graph has it."""
-    values, own = policy_variables(prompts, prompt, policy, scheme), state.get("policy_examples", False)
+    values = policy_variables(prompts, prompt, policy, scheme)
+    own = state.get("policy_examples", False)
     if not values.get("category_examples"):
         return values
     shown = own if context.policy_examples is None else context.policy_examples

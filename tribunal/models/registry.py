@@ -53,7 +53,9 @@ from tribunal.settings.environment import DotEnv, data_folder, environment, from
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM, AZURE_OPENAI)}
+PROVIDERS = {
+    each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM, AZURE_OPENAI)
+}
 _plugged: dict[str, Provider] = {}
 
 
@@ -65,7 +67,9 @@ def find_provider(name: str, field: str) -> Provider | None:
     """
     found = PROVIDERS.get(name) or _plugged.get(name)
     if found is None:
-        found = plugins.plugin("tribunal.providers", name, Provider, field) or find_langchain_provider(name, field)
+        found = plugins.plugin(
+            "tribunal.providers", name, Provider, field
+        ) or find_langchain_provider(name, field)
         if found:
             _plugged[name] = found
     return found
@@ -82,7 +86,9 @@ def provider_of(model: ModelName) -> Provider:
         if given is None:
             raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
         name = known_provider(given)
-        return wrap_model_object(given, (PROVIDERS.get(name) or langchain_provider(name)) if name else None)
+        return wrap_model_object(
+            given, (PROVIDERS.get(name) or langchain_provider(name)) if name else None
+        )
     return PROVIDERS.get(model.provider) or _plugged[model.provider]
 
 
@@ -101,7 +107,9 @@ def known_secrets() -> frozenset[str]:
     """
     variables = environment()
     found = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
-    found |= {secret for provider in providers_in_use() for secret in provider.all_secrets(variables)}
+    found |= {
+        secret for provider in providers_in_use() for secret in provider.all_secrets(variables)
+    }
     return frozenset(each for each in found if len(each) >= SHORTEST)
 
 
@@ -122,7 +130,9 @@ def model_names(names: str, field: str) -> tuple[ModelName, ...]:
         BadInput: naming the setting, the value and the providers there are.
     """
     return tuple(
-        _object_model(name.strip(), field) if is_object_name(name) else _model_name(name.strip(), field)
+        _object_model(name.strip(), field)
+        if is_object_name(name)
+        else _model_name(name.strip(), field)
         for name in names.split(",")
     )
 
@@ -158,14 +168,18 @@ def _model_name(name: str, field: str) -> ModelName:
     if not provider or not model:
         raise BadInput(f"{field}: {name!r}: not a model; {may_be_given}")
     if provider.only_model not in (None, model):
-        raise BadInput(f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}")
+        raise BadInput(
+            f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}"
+        )
     if str(ModelName(provider.name, model)) == REHEARSAL:
         # By its place too: what it takes part in is told by its name.
         _plugged[provider.name], provider_name = provider, provider.name
     return ModelName(provider_name, model)
 
 
-def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
+def check_key(
+    name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str
+) -> None:
     """Raise `BadInput` where a provider's address is none, or its key is missing. A model object has its own.
 
     `instead` is what may be done without a key.
@@ -176,13 +190,17 @@ def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str
     if provider.needs_key(environment) and not provider.key_pool(environment):
         where = f" (from {provider.where})" if provider.where else ""
         keys = " or ".join(provider.keys)
-        raise NotAtHand(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")
+        raise NotAtHand(
+            f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}"
+        )
 
 
 # What a run asks
 
 
-def models_of_seat(context: Context, seat: str, falls_to: str, environment: Mapping[str, str]) -> tuple[ModelName, ...]:
+def models_of_seat(
+    context: Context, seat: str, falls_to: str, environment: Mapping[str, str]
+) -> tuple[ModelName, ...]:
     """Return the models of a seat, the first to be asked first.
 
     Args:
@@ -223,9 +241,15 @@ def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelN
     named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
     if not context.model and not (context.aux_model and context.judge_model):
         named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
-    models = {model for field, names in named.items() if names for model in resolve_models(names, environment, field)}
+    models = {
+        model
+        for field, names in named.items()
+        if names
+        for model in resolve_models(names, environment, field)
+    }
     for model in models:
-        fields, provider = extra_fields_for(model, context.extra_body), provider_of(model)
+        fields = extra_fields_for(model, context.extra_body)
+        provider = provider_of(model)
         if fields and not provider.takes_extra:
             raise BadInput(
                 f"extra_body: {model}: {', '.join(fields)} can't be sent to {provider.name}; only OpenAI-compatible "
@@ -250,13 +274,21 @@ def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tu
     """
     if from_dotenv(environment, field):
         # A provider with a colon is `module:object`.
-        for code in (each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]):
+        for code in (
+            each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]
+        ):
             raise BadInput(
                 f"{field}: {code}: stands in .env, which may not name code to run; set it in the environment"
             )
     models = model_names(names, field)
     for model in models:
-        check_key(model, provider_of(model), environment, field, "leave --model out to rehearse without one")
+        check_key(
+            model,
+            provider_of(model),
+            environment,
+            field,
+            "leave --model out to rehearse without one",
+        )
     return models
 
 
@@ -292,23 +324,34 @@ class ModelRegistry:
         self.exams: dict[ExamKey, ExamResult] = {}
         self.on_rest: Callable[[str, int, float], None] | None = None
         self.server_wait: ServerWait | None = None
-        self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
-        self._clients: dict[tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]] = {}
+        self._elsewhere: dict[
+            tuple[str, int], float
+        ] = {}  # until when others were told to let a key rest
+        self._clients: dict[
+            tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]
+        ] = {}
         self.reset_keys()
 
     def reset_keys(self) -> None:
         """Begin anew with every key and every model."""
-        self._pools: dict[str | int, KeyPool] = {}  # by the provider's name, or the number of a model object
+        self._pools: dict[
+            str | int, KeyPool
+        ] = {}  # by the provider's name, or the number of a model object
         self.concurrency: defaultdict[ModelName, ConcurrencyLimit] = defaultdict(ConcurrencyLimit)
 
     def refresh_environment(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
-        before, self.environment = self.environment, environment(self._dotenv)
+        before = self.environment
+        self.environment = environment(self._dotenv)
         if before == self.environment:
             return
         # Clients of LangChain's read settings of their own. They hold no connections where nothing closes them.
         self._clients = {at: held for at, held in self._clients.items() if held[0].close}
-        matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
+        matters = tuple(
+            name
+            for provider in providers_in_use()
+            for name in (*provider.keys, *provider.base_urls)
+        )
         changed = {name for name, _ in before.items() ^ self.environment.items()}
         if any(name.startswith(matters) for name in changed):  # NAME_1, NAME_2, … too
             self.reset_keys()
@@ -337,7 +380,9 @@ class ModelRegistry:
 
     def _drop_lost_objects(self) -> None:
         """Forget the facts learned about model objects that no longer exist."""
-        gone = {each for each in self._pools if isinstance(each, int) and object_numbered(each) is None}
+        gone = {
+            each for each in self._pools if isinstance(each, int) and object_numbered(each) is None
+        }
         self._pools = {name: pool for name, pool in self._pools.items() if name not in gone}
         for model in [each for each in self.concurrency if each.number in gone]:
             del self.concurrency[model]
@@ -351,12 +396,14 @@ class ModelRegistry:
         """Let a provider's key of this number rest for so many seconds, as another process was asked; tell nobody."""
         until = time.monotonic() + seconds
         self._elsewhere[provider, number] = max(until, self._elsewhere.get((provider, number), 0.0))
-        if pool := self._pools.get(provider):
+        pool = self._pools.get(provider)
+        if pool:
             pool.rest_key(number, seconds, quietly=True)
 
     def retry_keys(self, provider: str) -> None:
         """Let keys of a provider be tried again that it has declined: somebody may have seen to them."""
-        if pool := self._pools.get(provider):
+        pool = self._pools.get(provider)
+        if pool:
             pool.restore_keys()
 
     def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> Any:

@@ -17,7 +17,12 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tribunal.core.text import TooDeep, one_line, parse_json, wellformed_json
-from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
+from tribunal.models.prompt_values import (
+    case_variables,
+    image_state,
+    policy_variables,
+    standing_instructions,
+)
 from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_fields
 from tribunal.models.wire_schema import allowed_values, find_json, unwrap
 from tribunal.prompts.policy import Policy
@@ -127,8 +132,11 @@ class Question:
             return self.own.words
         image = image_state(self.post, unseen=image_unseen)
         if image not in self._tasks:
-            wanted, seat = self.prompts.variables(self.role.prompt), self.role.seat
-            told = case_variables(wanted, self.post, seat, self.policy, image, self.variables, self.shared_material)
+            wanted = self.prompts.variables(self.role.prompt)
+            seat = self.role.seat
+            told = case_variables(
+                wanted, self.post, seat, self.policy, image, self.variables, self.shared_material
+            )
             self._tasks[image] = self.prompts.render(self.role.prompt, {**self.variables, **told})
         return self._tasks[image]
 
@@ -143,10 +151,13 @@ class Question:
     @cached_property
     def depends_on_policy(self) -> bool:
         """Return whether another policy would change the request."""
-        other, role = _different_policy(self.policy), self.role
+        other = _different_policy(self.policy)
+        role = self.role
         if role.request is not None:
             return role.request(self.post, other, self.scheme) != self.own
-        told = standing_instructions(self.prompts, role.system, other, self.scheme, own_policy=self.own_policy)
+        told = standing_instructions(
+            self.prompts, role.system, other, self.scheme, own_policy=self.own_policy
+        )
         if told != self.system:
             return True
         if any(policy_variables(self.prompts, role.prompt, self.policy, self.scheme).values()):
@@ -155,7 +166,11 @@ class Question:
         return role.plain is None and schemas[0] != schemas[1]
 
     def parse_answer(
-        self, said: str, warnings: list[str], prompt: str = "", emptied: list[EmptyField] | None = None
+        self,
+        said: str,
+        warnings: list[str],
+        prompt: str = "",
+        emptied: list[EmptyField] | None = None,
     ) -> Any:
         """Return the form, filled in from a model's answer. Corrections are added to the warnings.
 
@@ -176,13 +191,21 @@ class Question:
             if self.role.plain:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
-                shown = [*self.post.earlier, *_texts_in([self.material, self.shared_material])]  # of other people's
+                shown = [
+                    *self.post.earlier,
+                    *_texts_in([self.material, self.shared_material]),
+                ]  # of other people's
                 surplus: list[str] = []
-                value = read_answer(said, self.form, post=self.post.text, material=shown, surplus=surplus)
+                value = read_answer(
+                    said, self.form, post=self.post.text, material=shown, surplus=surplus
+                )
                 if surplus:
                     keys = f"{', '.join(surplus[:_MOST_SURPLUS])}{', …' if surplus[_MOST_SURPLUS:] else ''}"
-                    mended.append(f"the {self.role.seat} answered more than it was asked for: {keys}; it was dropped")
-            if found := find_empty_fields(value, prompt=prompt, post=self.post.text):
+                    mended.append(
+                        f"the {self.role.seat} answered more than it was asked for: {keys}; it was dropped"
+                    )
+            found = find_empty_fields(value, prompt=prompt, post=self.post.text)
+            if found:
                 if emptied is None:
                     raise SaysNothing(found)
                 value = empty_the_fields(value, {each.field for each in found})
@@ -194,7 +217,9 @@ class Question:
             except Contradicts as problem:
                 if emptied is None:
                     raise
-                mended.append(f"the {self.role.seat} contradicted itself, even when asked again: {problem}")
+                mended.append(
+                    f"the {self.role.seat} contradicted itself, even when asked again: {problem}"
+                )
         except UnreadableAnswer:
             raise
         except ValueError as problem:
@@ -218,7 +243,9 @@ def _texts_in(value: Any) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
-def _form_schema(form: Callable[[Policy, Scheme], type[BaseModel]], policy: Policy, scheme: Scheme) -> JSON:
+def _form_schema(
+    form: Callable[[Policy, Scheme], type[BaseModel]], policy: Policy, scheme: Scheme
+) -> JSON:
     return form(policy, scheme).model_json_schema()
 
 
@@ -231,7 +258,9 @@ def _different_policy(policy: Policy) -> Policy:
             return tuple(map(change, held))
         if isinstance(held, str):
             return held and f"other {held}"
-        return held.model_copy(update={name: change(getattr(held, name)) for name in ("name", "meaning")})
+        return held.model_copy(
+            update={name: change(getattr(held, name)) for name in ("name", "meaning")}
+        )
 
     told = (*POLICY_WORDS, "protected_groups", "fine", "binary", "sha")
     return policy.model_copy(update={name: change(getattr(policy, name)) for name in told})
@@ -271,7 +300,8 @@ class SaysNothing(UnreadableAnswer):
         """Take the fields."""
         listed = "; ".join(f"{each.field} {each.problem}" for each in fields)
         super().__init__(
-            listed, f"{listed}. Say in your own words, in whole sentences, what in this post is the reason."
+            listed,
+            f"{listed}. Say in your own words, in whole sentences, what in this post is the reason.",
         )
 
 
@@ -279,7 +309,9 @@ class Contradicts(UnreadableAnswer):
     """An answer of the right form whose fields contradict each other, or contradict the case."""
 
 
-def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
+def read_in_own_names(
+    role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet
+) -> Role[Filled]:
     """Return the role as a set of prompts has it answered: in the names that its `set.toml` gives, and by no schema.
 
     Raises:
@@ -320,32 +352,43 @@ def read_answer(
     said = strip_thinking(text, post=post)
     if not said:
         empty = "the answer was empty"
-        raise UnreadableAnswer(f"{empty}: {END_OF_THINKING}" if is_unended_thinking(text) else empty, empty)
+        raise UnreadableAnswer(
+            f"{empty}: {END_OF_THINKING}" if is_unended_thinking(text) else empty, empty
+        )
     try:
         lists = bool(names and names.items)
         is_free = bool(form.model_fields.keys() - allowed_values(form).keys())
         found = find_json(said, (post, *material), lists=lists, may_equal=not is_free)
         found = found if names else [unwrap(each, form) for each in found]
         if names:
-            found, form = names.rename_answer(said, found), leave_open(form, names.open, names.items)
+            found = names.rename_answer(said, found)
+            form = leave_open(form, names.open, names.items)
         objects = [value for value in found if isinstance(value, dict)]
         if "\\u" in said:  # half a pair may be named by its number
             objects = wellformed_json(objects)
     except (TooDeep, RecursionError):
         raise UnreadableAnswer("the answer was nested too deeply") from None
     if not objects:
-        raise UnreadableAnswer(f"the answer held no complete JSON {'array' if names and names.items else 'object'}")
+        raise UnreadableAnswer(
+            f"the answer held no complete JSON {'array' if names and names.items else 'object'}"
+        )
     read: list[Filled] = []
     problem: UnreadableAnswer | None = None
     for each in objects:
         try:
-            read.append(form.model_validate(each, extra="allow" if _takes_any_key(form) else "ignore"))
+            read.append(
+                form.model_validate(each, extra="allow" if _takes_any_key(form) else "ignore")
+            )
         except ValidationError as error:
-            problem = problem or UnreadableAnswer(_describe_errors(error), _describe_errors(error, with_values=False))
+            problem = problem or UnreadableAnswer(
+                _describe_errors(error), _describe_errors(error, with_values=False)
+            )
     if not read:
         raise problem or UnreadableAnswer("the answer was not of the asked form")
     if any(other != read[0] for other in read[1:]):
-        raise UnreadableAnswer("the answer held more than one JSON object, and they differ; give exactly one")
+        raise UnreadableAnswer(
+            "the answer held more than one JSON object, and they differ; give exactly one"
+        )
     if surplus is not None:
         for each in objects:
             with suppress(ValidationError):

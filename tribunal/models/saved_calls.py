@@ -21,7 +21,15 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ValidationError
 
 from tribunal.core.calls import was_rehearsed
-from tribunal.errors import LOCKED_OUT, UNANSWERED, BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
+from tribunal.errors import (
+    LOCKED_OUT,
+    UNANSWERED,
+    BadModelOutput,
+    BudgetSpent,
+    CallFailed,
+    ModelError,
+    Refused,
+)
 from tribunal.models.role import Filled, Role
 from tribunal.models.stops import can_stop, is_stepped_through
 from tribunal.models.substance import empty_the_fields
@@ -46,12 +54,16 @@ class Answer(Generic[Filled]):
     @property
     def confidence(self) -> float | None:
         """Return the confidence that the form states, from 0 to 1, or None; the rehearsal model is never sure."""
-        by_rules = was_rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
+        by_rules = was_rehearsed(
+            self.log.get("calls", ())[-1:]
+        )  # the last call is the one that answered
         return None if by_rules else getattr(self.value, "confidence", None)
 
 
 _make: ContextVar[Callable[[], Awaitable[JSON]]] = ContextVar("call that a task makes")
-RUNS_IN_THREADS: ContextVar[bool] = ContextVar("the graph was invoked without an event loop", default=False)
+RUNS_IN_THREADS: ContextVar[bool] = ContextVar(
+    "the graph was invoked without an event loop", default=False
+)
 
 
 async def saved_step() -> JSON:
@@ -96,7 +108,9 @@ def save_result(runtime: Runtime[Context], make: Callable[[], Awaitable[JSON]]) 
         begun: Any = _step_in_thread() if RUNS_IN_THREADS.get() else _step()
     finally:
         _make.reset(token)
-    return cast("Awaitable[JSON]", asyncio.wrap_future(begun) if isinstance(begun, Future) else begun)
+    return cast(
+        "Awaitable[JSON]", asyncio.wrap_future(begun) if isinstance(begun, Future) else begun
+    )
 
 
 def save_call(
@@ -185,7 +199,9 @@ def _save_answer(
     return read()
 
 
-async def gather_calls(calls: Iterable[Awaitable[Result]], *, in_turn: bool) -> list[Result | BaseException]:
+async def gather_calls(
+    calls: Iterable[Awaitable[Result]], *, in_turn: bool
+) -> list[Result | BaseException]:
     """Return the result or the exception of each call.
 
     Args:
@@ -221,8 +237,15 @@ def _with_text_at(value: Any, path: list[str]) -> Any:
     if not path:
         return "-"
     if isinstance(value, list):
-        return [_with_text_at(each, path[1:]) if str(number) == path[0] else each for number, each in enumerate(value)]
-    return {**value, path[0]: _with_text_at(value.get(path[0]), path[1:])} if isinstance(value, dict) else value
+        return [
+            _with_text_at(each, path[1:]) if str(number) == path[0] else each
+            for number, each in enumerate(value)
+        ]
+    return (
+        {**value, path[0]: _with_text_at(value.get(path[0]), path[1:])}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def _dump_fault(fault: ModelError) -> JSON:
@@ -237,7 +260,8 @@ def _dump_fault(fault: ModelError) -> JSON:
 
 
 def _load_fault(saved: JSON) -> ModelError:
-    words, asked = saved["words"], saved["asked"]
+    words = saved["words"]
+    asked = saved["asked"]
     fault: ModelError
     if saved["refusal"] is not None:
         fault = Refused(words, form=saved["refusal"], **asked)
@@ -245,5 +269,6 @@ def _load_fault(saved: JSON) -> ModelError:
         fault = BadModelOutput(words, **asked)
     else:
         fault = CallFailed(words, kind=saved["kind"], **asked)
-    fault.calls, fault.warnings = saved["calls"], saved["warnings"]
+    fault.calls = saved["calls"]
+    fault.warnings = saved["warnings"]
     return fault

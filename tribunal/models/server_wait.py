@@ -25,14 +25,18 @@ class ServerSlots(BaseModel):
     context: int = Field(validation_alias=AliasPath("default_generation_settings", "n_ctx"))
 
 
-async def read_server_slots(provider: Provider, environment: Mapping[str, str]) -> ServerSlots | None:
+async def read_server_slots(
+    provider: Provider, environment: Mapping[str, str]
+) -> ServerSlots | None:
     """Return the slots of a server whose address somebody has set, or None if it doesn't tell of any."""
     if provider.listing is None or not provider.address_setting(environment):
         return None
     keys = provider.key_pool(environment)
     root = (provider.base_url(environment) or "").partition("?")[0].rstrip("/").removesuffix("/v1")
     try:
-        status, _, raw = await fetch("GET", f"{root}/props", provider.headers(keys[0] if keys else None), keys=keys)
+        status, _, raw = await fetch(
+            "GET", f"{root}/props", provider.headers(keys[0] if keys else None), keys=keys
+        )
         return ServerSlots.model_validate(parse_json(raw)) if status == 200 else None
     except (OSError, ValueError):
         return None
@@ -40,7 +44,11 @@ async def read_server_slots(provider: Provider, environment: Mapping[str, str]) 
 
 A_NIGHT = 8 * 3_600.0  # seconds
 PAUSES = 1.0, 60.0  # seconds between two questions after a server's health: at first, and at most
-_STARTING = (502, 503, 504)  # what a server answers that loads its model, and a gateway before one that is gone
+_STARTING = (
+    502,
+    503,
+    504,
+)  # what a server answers that loads its model, and a gateway before one that is gone
 _ENOUGH_HITS = 2  # of a call, while others were answered in between; then it is sent in its turn
 _ENOUGH_LOSSES = 3  # of a call that was sent in its turn to a server that was well, or that answered others meanwhile
 _HEALTH_SECONDS = 10.0
@@ -60,7 +68,8 @@ class Breaker:
 
     def open_longer(self, why: str, pauses: tuple[float, float], now: float) -> None:
         """Open it, or keep it open for twice as long as the last time, within these pauses in seconds."""
-        self.why, self.since = why, self.since if self.times_opened else now
+        self.why = why
+        self.since = self.since if self.times_opened else now
         self.retry_at = now + min(pauses[0] * 2**self.times_opened, pauses[1])
         self.times_opened += 1
 
@@ -111,11 +120,14 @@ class ServerWait:
 
         `report` is called with the provider and the problem; an empty text means that the provider answers.
         """
-        self._settings, self._report = settings, report
+        self._settings = settings
+        self._report = report
         self._lines: dict[str, _WaitingLine] = {}
         self.given_up = ""
 
-    async def send(self, provider: Provider, environment: Mapping[str, str], send: Send) -> Completion | Fault:
+    async def send(
+        self, provider: Provider, environment: Mapping[str, str], send: Send
+    ) -> Completion | Fault:
         """Send a request; while its server is down hold it, and send it again.
 
         If a call fails each time that it is sent by itself to a healthy server, the call is the cause.
@@ -126,7 +138,9 @@ class ServerWait:
             send: sends it, with at most so many tries; None: as many as usual.
         """
         line = self._line(provider.name)
-        seen, hits, losses = line.answers, 0, 0
+        seen = line.answers
+        hits = 0
+        losses = 0
         while True:
             if self.given_up or (not line.times_opened and hits < _ENOUGH_HITS):
                 outcome = await send(1 if line.times_opened else None)
@@ -146,7 +160,8 @@ class ServerWait:
                 return outcome
             if not (line.answers or self._settings.from_start or outcome.status in _STARTING):
                 return outcome
-            hits, seen = hits + (line.answers > seen), line.answers
+            hits = hits + (line.answers > seen)
+            seen = line.answers
             if not line.times_opened:
                 self._open(line, outcome)
 
@@ -174,7 +189,9 @@ class ServerWait:
     def _line(self, provider: str) -> _WaitingLine:
         return self._lines.setdefault(provider, _WaitingLine(provider))
 
-    async def _wait_for_health(self, line: _WaitingLine, provider: Provider, environment: Mapping[str, str]) -> bool:
+    async def _wait_for_health(
+        self, line: _WaitingLine, provider: Provider, environment: Mapping[str, str]
+    ) -> bool:
         """Wait until a server is well, answers somebody, or is given up; return whether it said that it is well."""
         while line.times_opened and not self.given_up:
             left = line.since + self._settings.seconds - time.time()
@@ -182,7 +199,9 @@ class ServerWait:
                 self.give_up(f"{line.provider}: {line.why}")
                 break
             with suppress(TimeoutError):
-                await asyncio.wait_for(line.changed.wait(), max(0.0, min(left, line.retry_at - time.time())))
+                await asyncio.wait_for(
+                    line.changed.wait(), max(0.0, min(left, line.retry_at - time.time()))
+                )
                 continue
             healthy = await _ask_health(provider, environment)
             if healthy is not False:
@@ -197,7 +216,9 @@ async def _ask_health(provider: Provider, environment: Mapping[str, str]) -> boo
         status = await _health_status(provider, environment)
     except (OSError, TimeoutError, ValueError):
         return False
-    return None if status is None else status not in _STARTING  # one that knows no such path is there
+    return (
+        None if status is None else status not in _STARTING
+    )  # one that knows no such path is there
 
 
 async def is_reachable(provider: Provider, environment: Mapping[str, str]) -> bool:

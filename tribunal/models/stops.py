@@ -26,7 +26,9 @@ _MARK = re.compile(r"^stopped before (\S+) \((.+?)\):")
 def is_stopped_at(seat: str, state: Mapping[str, Any], runtime: Runtime[Context]) -> bool:
     """Return whether the node that runs stops before it asks this seat: `stops` names the node, the seat or all."""
     names = stops_in_force(state, runtime)
-    return bool(names and can_stop(runtime) and {ALL, _current_node(), seat, kind_of(seat)} & {*names})
+    return bool(
+        names and can_stop(runtime) and {ALL, _current_node(), seat, kind_of(seat)} & {*names}
+    )
 
 
 def stop_before(question: JSON, runtime: Runtime[Context]) -> str:
@@ -42,10 +44,13 @@ def stop_before(question: JSON, runtime: Runtime[Context]) -> str:
     Raises:
         GraphInterrupt: nobody has resumed this stop yet.
     """
-    node, inside = _current_node(), _graphs_around(runtime)
+    node = _current_node()
+    inside = _graphs_around(runtime)
     request = {"stopped_before": node, **({"inside": inside} if inside else {})}
     interrupt({**request, "question": question, "to_go_on": GO_ON})
-    return f"stopped before {node} ({kind_of(question['seat'])}): a person could change the case there"
+    return (
+        f"stopped before {node} ({kind_of(question['seat'])}): a person could change the case there"
+    )
 
 
 def _current_node() -> str:
@@ -55,7 +60,11 @@ def _current_node() -> str:
 def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
     """Return the stops of this part of the run if it has any, otherwise the stops of the case."""
     given = own_context(runtime.context)
-    return given.stops if given and "stops" in given.model_fields_set else context_of(state, runtime).stops
+    return (
+        given.stops
+        if given and "stops" in given.model_fields_set
+        else context_of(state, runtime).stops
+    )
 
 
 def is_stepped_through(state: Mapping[str, Any], runtime: Runtime[Context]) -> bool:
@@ -142,7 +151,8 @@ def find_given_up(model: ModelName, seat: str, role: str) -> CallFailed | None:
 
 def note_call(made: JSON) -> None:
     """Note a call that was made, answered or not."""
-    if (calls := _calls.get()) is not None:
+    calls = _calls.get()
+    if calls is not None:
         calls.made.append(made)
 
 

@@ -19,20 +19,29 @@ from tribunal.models.wire_schema import MOST_CHARACTERS, allowed_values
 from tribunal.prompts.marks import find_mark, without_material
 
 # The fields of forms that hold reasons, in our forms and in those of a system of one's own.
-REASONS = frozenset({"argument", "explanation", "justification", "rationale", "reason", "reasoning"})
+REASONS = frozenset(
+    {"argument", "explanation", "justification", "rationale", "reason", "reasoning"}
+)
 # Fields that may say "none", or quote one word, and still may not go round in circles.
 REMARKS = frozenset({"claim", "errors", "missing", "suggestion", "thought"})
 
-_LONGEST_PERIOD, _FEWEST_ROUNDS, _SHORTEST_TAIL = 600, 5, 60
+_LONGEST_PERIOD = 600
+_FEWEST_ROUNDS = 5
+_SHORTEST_TAIL = 60
 _END = 8  # characters at the end of a text, by which earlier rounds are looked for
 _RUN = re.compile(r"(.|[^\w\s]{2,3})\1{2,}", re.DOTALL)
 # UTF-8 bytes, and the share of them that zlib leaves of a text in circles. The test of this module measures them.
 _PACKED = ((2_000, 0.15), (200, 0.33), (60, 0.38))
-_FEWEST_DIGITS, _DIGITS_A_LETTER = 8, 2  # a text with so many digits, and more than so many a letter, holds no words
+_FEWEST_DIGITS, _DIGITS_A_LETTER = (
+    8,
+    2,
+)  # a text with so many digits, and more than so many a letter, holds no words
 _SHORTEST_CUT = 100
 # Of a copy: its words in a row that stand so in the prompt, the share of all words that are in such a row, and the same
 # where no word at all is new.
-_ROW, _COPIED, _COPIED_WITHOUT_A_NEW_WORD = 4, 0.8, 0.65
+_ROW = 4
+_COPIED = 0.8
+_COPIED_WITHOUT_A_NEW_WORD = 0.65
 _FEWEST_WORDS_OF_A_CHANGED_COPY = 6
 _MOST_WORDS_OF_A_LABEL = 4
 _LABEL_WORDS = REASONS | {
@@ -73,20 +82,29 @@ def empty_the_fields(answer: Any, fields: set[str], at: str = "") -> Any:
     if at in fields:
         return ""
     if isinstance(answer, list):
-        return [empty_the_fields(each, fields, f"{at}.{place}".lstrip(".")) for place, each in enumerate(answer)]
+        return [
+            empty_the_fields(each, fields, f"{at}.{place}".lstrip("."))
+            for place, each in enumerate(answer)
+        ]
     if isinstance(answer, BaseModel):
         held = {name: getattr(answer, name) for name in type(answer).model_fields}
         return answer.model_copy(
-            update={name: empty_the_fields(value, fields, f"{at}.{name}".lstrip(".")) for name, value in held.items()}
+            update={
+                name: empty_the_fields(value, fields, f"{at}.{name}".lstrip("."))
+                for name, value in held.items()
+            }
         )
     return answer
 
 
 def repeats_itself(text: str) -> bool:
     """Return whether a text says the same few hundred characters, or fewer, time after time: to its end, or mostly."""
-    size, end = len(text), text[-_END:]
+    size = len(text)
+    end = text[-_END:]
     at = size - _END
-    while (at := text.rfind(end, 0, max(0, at + _END - 1))) >= 0 and (period := size - _END - at) <= _LONGEST_PERIOD:
+    while (at := text.rfind(end, 0, max(0, at + _END - 1))) >= 0 and (
+        period := size - _END - at
+    ) <= _LONGEST_PERIOD:
         tail = max(_FEWEST_ROUNDS * period, _SHORTEST_TAIL)
         if size < tail:
             break
@@ -116,9 +134,12 @@ def _iter_texts(value: Any, at: str = "") -> Iterator[tuple[str, str, str, type[
                 yield f"{at}{name}", name, held, type(value)
 
 
-def _find_problem(text: str, form: type[BaseModel], name: str, is_reason: bool, prompt: str, post: str) -> str:
+def _find_problem(
+    text: str, form: type[BaseModel], name: str, is_reason: bool, prompt: str, post: str
+) -> str:
     """Return the problem of a text, as the end of a sentence that begins with its name; empty if there is none."""
-    if (mark := find_mark(text)) and mark not in post:  # a post may hold what looks like one
+    mark = find_mark(text)
+    if mark and mark not in post:  # a post may hold what looks like one
         return "holds the marks that stand around material in a prompt"
     if repeats_itself(text):
         return "repeats itself"
@@ -126,7 +147,8 @@ def _find_problem(text: str, form: type[BaseModel], name: str, is_reason: bool, 
         return "was cut off at its greatest length"
     words = split_words(text)
     if is_reason:
-        letters, digits = sum(map(str.isalpha, text)), sum(map(str.isdigit, text))
+        letters = sum(map(str.isalpha, text))
+        digits = sum(map(str.isdigit, text))
         if not letters or (digits >= _FEWEST_DIGITS and digits > _DIGITS_A_LETTER * letters):
             return "holds no words"
         if len(words) <= _MOST_WORDS_OF_A_LABEL and _label_words(form).issuperset(words):
@@ -139,7 +161,11 @@ def _find_problem(text: str, form: type[BaseModel], name: str, is_reason: bool, 
 def _longest_text(form: type[BaseModel], name: str) -> int:
     """Return how many characters of a field a server with grammars lets a model write."""
     extra = form.model_fields[name].json_schema_extra
-    return int(str(extra.get("maxLength", MOST_CHARACTERS))) if isinstance(extra, dict) else MOST_CHARACTERS
+    return (
+        int(str(extra.get("maxLength", MOST_CHARACTERS)))
+        if isinstance(extra, dict)
+        else MOST_CHARACTERS
+    )
 
 
 @lru_cache(maxsize=512)
@@ -166,7 +192,9 @@ _our_words = lru_cache(maxsize=32)(without_material)
 @lru_cache(maxsize=128)
 def _rows_of_prompt(instructions: str) -> tuple[frozenset[tuple[str, ...]], frozenset[str]]:
     """Return the rows of words of a prompt, and its words; its headings name things, as a reason may."""
-    words = split_words("\n".join(line for line in instructions.splitlines() if not line.startswith("#")))
+    words = split_words(
+        "\n".join(line for line in instructions.splitlines() if not line.startswith("#"))
+    )
     return frozenset(_rows(words)), frozenset(words)
 
 

@@ -18,11 +18,13 @@ _DURATION = rf"(?:\d+(?:\.\d+)?\s?{_UNIT}[,\s]*)+"
 _PIECE = re.compile(r"(\d+(?:\.\d+)?)\s?(ms|milli|s|m|h|d)", re.IGNORECASE)
 _WHOLE = re.compile(_DURATION, re.IGNORECASE)
 _IN_WORDS = re.compile(
-    rf"(?:try(?:ing)? again|retry(?:ing)?|wait|resets?)\b(?:[^\d\n]{{0,24}})({_DURATION})", re.IGNORECASE
+    rf"(?:try(?:ing)? again|retry(?:ing)?|wait|resets?)\b(?:[^\d\n]{{0,24}})({_DURATION})",
+    re.IGNORECASE,
 )
 _RETRY_INFO = re.compile(r"retryDelay['\"]?:\s*['\"]?(\d+(?:\.\d+)?)s", re.IGNORECASE)
 # A number of this size is a time since 1970, in seconds or in milliseconds; a smaller one is a duration.
-_EPOCH, _EPOCH_MS = 1e8, 1e11
+_EPOCH = 1e8
+_EPOCH_MS = 1e11
 
 
 class Wait(NamedTuple):
@@ -49,11 +51,13 @@ def read_wait(headers: Mapping[str, str], body: str, *, limited: bool) -> Wait |
         seconds = seconds_until_retry(named.get(name, ""))
         if seconds is not None and seconds == seconds:  # "nan" is a float too
             return Wait(seconds, name)
-    if match := _RETRY_INFO.search(body):
+    match = _RETRY_INFO.search(body)
+    if match:
         return Wait(float(match[1]), "RetryInfo")
     if limited and (reset := _reset_of_limits(named)):
         return reset
-    if match := _IN_WORDS.search(body):
+    match = _IN_WORDS.search(body)
+    if match:
         return Wait(parse_duration(match[1]) or 0.0, f"“{match[0].strip(' ,')}”")
     return None
 
@@ -72,10 +76,16 @@ def _reset_of_limits(headers: Mapping[str, str]) -> Wait | None:
     """Return when the limit that is used up is reset; where none is said to be, the last of all."""
     resets: dict[str, float] = {}
     for name, value in headers.items():
-        if "ratelimit" in name and "reset" in name and (seconds := _seconds_until_reset(value)) is not None:
+        if (
+            "ratelimit" in name
+            and "reset" in name
+            and (seconds := _seconds_until_reset(value)) is not None
+        ):
             resets[name] = seconds
     used_up = {
-        name: seconds for name, seconds in resets.items() if headers.get(name.replace("reset", "remaining")) == "0"
+        name: seconds
+        for name, seconds in resets.items()
+        if headers.get(name.replace("reset", "remaining")) == "0"
     }
     name, seconds = max((used_up or resets).items(), key=lambda pair: pair[1], default=("", 0.0))
     return Wait(seconds, name) if name else None
@@ -140,7 +150,9 @@ class ConcurrencyLimit:
             raise
         return self.lowered, self._answers
 
-    def release_slot(self, taken: tuple[int, int], *, timed_out: bool = False, answered: bool = False) -> None:
+    def release_slot(
+        self, taken: tuple[int, int], *, timed_out: bool = False, answered: bool = False
+    ) -> None:
         """End a turn; `taken` is what `acquire_slot` gave."""
         if timed_out:
             self._lower_limit(*taken)
@@ -151,10 +163,15 @@ class ConcurrencyLimit:
 
     def _lower_limit(self, lowered: int, answers: int) -> None:
         # One crowd times out as one: of those that began before the number was lowered, none lowers it once more.
-        if self._under_way < 2 or lowered < self.lowered or self._answers - answers >= self._under_way:
+        if (
+            self._under_way < 2
+            or lowered < self.lowered
+            or self._answers - answers >= self._under_way
+        ):
             return
         self._most = max(self._most, self._under_way)
-        self._too_many, self._since = self._under_way, 0
+        self._too_many = self._under_way
+        self._since = 0
         self.limit = self._under_way // 2
         self.lowered += 1
         self.lowest = min(self.limit, self.lowest or self.limit)
@@ -164,7 +181,8 @@ class ConcurrencyLimit:
             return
         self._since += 1
         if self._since >= self.limit * (_PATIENCE if self.limit + 1 >= self._too_many else 1):
-            self._since, self.limit = 0, self.limit + 1
+            self._since = 0
+            self.limit = self.limit + 1
             if self.limit >= self._most:
                 self.limit = None
 

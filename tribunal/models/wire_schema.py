@@ -17,13 +17,16 @@ from tribunal.schema import JSON
 _NOISE = frozenset({"title", "default"})
 _BOUNDS = LISTS | RANGES | LENGTHS
 # Where a form says nothing: under a grammar, what has no bound is what a model in a loop goes on with for ever.
-MOST_ITEMS, MOST_CHARACTERS = 20, 1500
+MOST_ITEMS = 20
+MOST_CHARACTERS = 1500
 # llama.cpp refuses a grammar that repeats something 2,000 times.
 _LONGEST = 1999
 
 
 @lru_cache(maxsize=512)
-def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, label_first: bool = False) -> JSON:
+def wire_schema(
+    form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, label_first: bool = False
+) -> JSON:
     """Return a form's JSON schema as every provider takes it: closed objects, everything required.
 
     Args:
@@ -69,12 +72,19 @@ def _close_objects(schema: Any, bounds: frozenset[str], label_first: bool) -> An
             kept |= {"properties": {name: fields[name] for name in order}} if fields else {}
         case "array" if "maxItems" in bounds:
             kept.setdefault("maxItems", max(MOST_ITEMS, kept.get("minItems", 0)))
-        case "string" if "maxLength" in bounds and not kept.keys() & {"enum", "const", "format", "pattern"}:
+        case "string" if "maxLength" in bounds and not kept.keys() & {
+            "enum",
+            "const",
+            "format",
+            "pattern",
+        }:
             kept["maxLength"] = min(kept.get("maxLength", MOST_CHARACTERS), _LONGEST)
     return kept
 
 
-def _iter_values(schema: Any, name: str, defined: JSON, within: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def _iter_values(
+    schema: Any, name: str, defined: JSON, within: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
     """Yield the allowed values of a part of a schema, each with the name of its field."""
     if isinstance(schema, list):
         for part in schema:
@@ -93,14 +103,17 @@ def _iter_values(schema: Any, name: str, defined: JSON, within: tuple[str, ...] 
 
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
-_OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
+_OPEN_OBJECT = re.compile(r"\{")
+_OPEN_LIST = re.compile(r"\[\s*[{\]]")
 _DECODER = json.JSONDecoder()
 _FLAT_OBJECT = re.compile(r"\{[^{}]{1,5000}\}")
 _MOST_MENDED = 50  # objects of one text that are repaired before they are compared
 _DEEPEST_WRAPPING = 3
 
 
-def find_json(said: str, quoted: Iterable[str], *, lists: bool = False, may_equal: bool = False) -> list[Any]:
+def find_json(
+    said: str, quoted: Iterable[str], *, lists: bool = False, may_equal: bool = False
+) -> list[Any]:
     """Return what JSON an answer holds: the whole of it, else the outermost objects in it, else a mended object.
 
     Args:
@@ -134,7 +147,11 @@ def unwrap(value: Any, form: type[BaseModel]) -> Any:
                 value = parse_json(value)
             except ValueError:
                 break
-        elif isinstance(value, dict) and len(value) == 1 and not form.model_fields.keys() & value.keys():
+        elif (
+            isinstance(value, dict)
+            and len(value) == 1
+            and not form.model_fields.keys() & value.keys()
+        ):
             (inner,) = value.values()
             if not isinstance(inner, dict | list | str):
                 break
@@ -151,7 +168,13 @@ def _is_quoted(value: Any, known: list[Any]) -> bool:
     for _ in range(_DEEPEST_WRAPPING):
         if isinstance(value, dict) and value in known:
             return True
-        inner = value if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
+        inner = (
+            value
+            if isinstance(value, list)
+            else list(value.values())
+            if isinstance(value, dict)
+            else []
+        )
         if isinstance(value, str) and value.lstrip().startswith("{"):
             try:
                 value = parse_json(value)
@@ -212,7 +235,8 @@ def _embedded_json(said: str, lists: bool) -> list[Any]:
 def _mend_json(said: str, quoted: list[str], lists: bool) -> list[Any]:
     fenced = _FENCE.search(said)
     text = fenced[1].strip() if fenced else said
-    start, end = text.find("{["[lists]), text.rfind("}]"[lists])
+    start = text.find("{["[lists])
+    end = text.rfind("}]"[lists])
     body = text[start : end + 1]
     # A cut answer lacks its last brackets, and can't be completed.
     balanced = body.count("{") == body.count("}") and body.count("[") == body.count("]")

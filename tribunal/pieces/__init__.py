@@ -20,7 +20,14 @@ own: `ours`. Your own system: `System`, `received_by`, `settings_of`. The contra
 `Context`, `Policy`, `Post`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
-from tribunal.graphs.contracts import Channel, Contract, WrongComposition, checked, contract_of, piece
+from tribunal.graphs.contracts import (
+    Channel,
+    Contract,
+    WrongComposition,
+    checked,
+    contract_of,
+    piece,
+)
 from tribunal.graphs.debate import graph as panel_debate
 from tribunal.graphs.deep_dive import graph as deep_trial
 from tribunal.graphs.fast_track import graph as fast_trial

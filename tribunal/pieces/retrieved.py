@@ -40,7 +40,9 @@ class Lookup(Protocol):
 def evidence_from(
     source: Runnable[Any, Any],
     *,
-    stance: EvidenceStance | str | Callable[[Document], EvidenceStance | str] = EvidenceStance.NEUTRAL,
+    stance: EvidenceStance
+    | str
+    | Callable[[Document], EvidenceStance | str] = EvidenceStance.NEUTRAL,
     letter: str = "R",
     most: int = 5,
     seconds: float = 60,
@@ -64,9 +66,13 @@ def evidence_from(
         BadInput: the source can't be asked, or an argument is wrong.
     """
     if not isinstance(source, Runnable):
-        raise BadInput(f"source: {type(source).__name__}: is no LangChain retriever or tool; give one of these")
+        raise BadInput(
+            f"source: {type(source).__name__}: is no LangChain retriever or tool; give one of these"
+        )
     if not _LETTER.fullmatch(letter) or letter == "E":
-        raise BadInput(f"letter: {letter!r}: can't be that of the ids; give one capital letter other than E")
+        raise BadInput(
+            f"letter: {letter!r}: can't be that of the ids; give one capital letter other than E"
+        )
     if most < 1:
         raise BadInput(f"most: {most}: leaves no passage; give 1 or more")
     if not callable(stance):
@@ -85,11 +91,25 @@ def evidence_from(
         except GraphBubbleUp:  # no failure: a tool that asks a person
             raise
         except Exception as error:  # noqa: BLE001 (a stranger's code, whose errors may be of any kind)
-            why = "" if isinstance(error, TimeoutError) else f": {one_line(scrub(str(error), ()))[:200]}"
-            return {"evidence": [], "warnings": [f"{name} brought no evidence: {type(error).__name__}{why}"]}
+            why = (
+                ""
+                if isinstance(error, TimeoutError)
+                else f": {one_line(scrub(str(error), ()))[:200]}"
+            )
+            return {
+                "evidence": [],
+                "warnings": [f"{name} brought no evidence: {type(error).__name__}{why}"],
+            }
         cut = sum(len(each.page_content) > MOST_CHARACTERS for each in found)
-        warnings = [f"{name}: {cut} passages were cut off after {MOST_CHARACTERS} characters"] if cut else []
-        ours = [_passage(f"{letter}{number}", each, stance) for number, each in enumerate(found, start=1)]
+        warnings = (
+            [f"{name}: {cut} passages were cut off after {MOST_CHARACTERS} characters"]
+            if cut
+            else []
+        )
+        ours = [
+            _passage(f"{letter}{number}", each, stance)
+            for number, each in enumerate(found, start=1)
+        ]
         return {"evidence": ours, "warnings": warnings}
 
     return look_up
@@ -98,9 +118,14 @@ def evidence_from(
 def _passage(id: str, found: Document, stance: Any) -> EvidenceData:
     told = found.metadata
     address = next((told[each] for each in _ADDRESSES if _is_web(told.get(each))), "")
-    title = next((told[each] for each in _TITLES if isinstance(told.get(each), str) and told[each].strip()), "")
+    title = next(
+        (told[each] for each in _TITLES if isinstance(told.get(each), str) and told[each].strip()),
+        "",
+    )
     speaks = EvidenceStance.of(stance(found)) if callable(stance) else stance
-    return Evidence.of(id, found.page_content[:MOST_CHARACTERS], speaks, one_line(wellformed(title)), address)
+    return Evidence.of(
+        id, found.page_content[:MOST_CHARACTERS], speaks, one_line(wellformed(title)), address
+    )
 
 
 def _is_web(address: Any) -> bool:
@@ -119,8 +144,12 @@ def _documents(answer: Any) -> Iterator[Document]:
             yield answer.model_copy(update={"page_content": wellformed(answer.page_content)})
     elif isinstance(answer, Mapping):
         words = next((answer[each] for each in _WORDS if isinstance(answer.get(each), str)), None)
-        inside: list[Any] = next((answer[each] for each in _LISTS if isinstance(answer.get(each), list)), [])
-        yield from _documents(Document(page_content=words, metadata=dict(answer)) if words is not None else inside)
+        inside: list[Any] = next(
+            (answer[each] for each in _LISTS if isinstance(answer.get(each), list)), []
+        )
+        yield from _documents(
+            Document(page_content=words, metadata=dict(answer)) if words is not None else inside
+        )
     elif isinstance(answer, list | tuple):
         for each in answer:
             yield from _documents(each)

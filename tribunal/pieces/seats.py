@@ -35,7 +35,9 @@ from tribunal.settings.systems import check_prompt_name, register_seats, resourc
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
 _CITED = ("evidence", "precedents")
-_TAKEN = frozenset({"role", "state", "runtime", "check", "mend", "draw", "shared"})  # what `ask` itself is given
+_TAKEN = frozenset(
+    {"role", "state", "runtime", "check", "mend", "draw", "shared"}
+)  # what `ask` itself is given
 
 
 class SeatNode(Protocol):
@@ -95,9 +97,14 @@ def seat(
     """
     register_seats([name])
     if write is None and tuple(writes) != ("transcript",):
-        raise BadInput(f"seat: {name}: writes {', '.join(writes)}, and nothing fills them; give write as well")
-    if taken := sorted({*shows} & _TAKEN):
-        raise BadInput(f"seat: {name}: shows {taken[0]}: can't be shown under this name; give the channel another one")
+        raise BadInput(
+            f"seat: {name}: writes {', '.join(writes)}, and nothing fills them; give write as well"
+        )
+    taken = sorted({*shows} & _TAKEN)
+    if taken:
+        raise BadInput(
+            f"seat: {name}: shows {taken[0]}: can't be shown under this name; give the channel another one"
+        )
     maker = cast("Maker[Filled]", same_form(form) if isinstance(form, type) else form)
     called, read_text = _prompt_source(name, prompt)
 
@@ -107,27 +114,36 @@ def seat(
         await _check_prompt(role, shows, state, runtime)
         material: JSON = {channel: _material(channel, state) for channel in shows}
         try:
-            answer = await ask(role, state, runtime, mend=_citation_mender(name, shows, state), **material)
+            answer = await ask(
+                role, state, runtime, mend=_citation_mender(name, shows, state), **material
+            )
         except ModelError as fault:
             if required:
                 raise
             # Seats of one step may all fall silent: nothing is written here that only one of them may write.
-            return log_of_fault(fault, f"{name} gave no answer, and the case went on without it: {fault}")
+            return log_of_fault(
+                fault, f"{name} gave no answer, and the case went on without it: {fault}"
+            )
         if write is None:
             return _write_answer(name, answer, state, runtime)
         return await _apply_write(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
     settings = {"scheme", falls_to, "max_calls", "max_tokens", *heeds}
-    declare = piece(needs=["post"], uses=shows, writes=writes, besides=FAILED, heeds=settings, seats=[name])
+    declare = piece(
+        needs=["post"], uses=shows, writes=writes, besides=FAILED, heeds=settings, seats=[name]
+    )
     return declare(agent(speak))
 
 
 async def _apply_write(
-    write: Callable[[Filled, Any], JSON | Awaitable[JSON]], answer: Answer[Filled], state: Mapping[str, Any]
+    write: Callable[[Filled, Any], JSON | Awaitable[JSON]],
+    answer: Answer[Filled],
+    state: Mapping[str, Any],
 ) -> JSON:
     """Return what `write` makes of an answer, with the log of its call. It is given the state with this call in it."""
-    calls, warnings = answer.log["calls"], answer.log["warnings"]
+    calls = answer.log["calls"]
+    warnings = answer.log["warnings"]
     with_call = {
         **state,
         "calls": [*state.get("calls", ()), *calls],
@@ -153,28 +169,38 @@ def _prompt_source(name: str, prompt: str | Path) -> tuple[str, Callable[[], str
             return resource(prompt).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise BadInput(f"seat: {name}: prompt: {prompt}: {reason}; give a file that can be read") from error
+            raise BadInput(
+                f"seat: {name}: prompt: {prompt}: {reason}; give a file that can be read"
+            ) from error
 
     return own, read_prompt
 
 
-async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runtime: Runtime[Context]) -> None:
+async def _check_prompt(
+    role: Role[Any], shows: Sequence[str], state: Any, runtime: Runtime[Context]
+) -> None:
     """Check that a prompt exists, and uses exactly the variables that it is filled with.
 
     Raises:
         BadInput: it isn't, or doesn't; with the name that is wrong.
     """
-    prompts = (await prompts_of_case(state, context_of(state, runtime))).with_prompt(role.prompt, role.text)
+    prompts = (await prompts_of_case(state, context_of(state, runtime))).with_prompt(
+        role.prompt, role.text
+    )
     for name in (role.prompt, f"system/{role.system}"):
         if name not in prompts.sources:
-            raise BadInput(f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name")
+            raise BadInput(
+                f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name"
+            )
     named = prompts.variables(role.prompt) - FILLED_IN
-    if unknown := sorted(named - {*shows}):
+    unknown = sorted(named - {*shows})
+    if unknown:
         raise BadInput(
             f"prompts: {role.prompt}.md: there is no {unknown[0]!r} here; add it to shows of the seat {role.seat}, or "
             "leave it out of the prompt"
         )
-    if missing := sorted({*shows} - named):
+    missing = sorted({*shows} - named)
+    if missing:
         raise BadInput(
             f"prompts: {role.prompt}.md: leaves out {missing[0]}, which the seat {role.seat} is shown; write "
             f"{{{{ {missing[0]} }}}} alone where it is to stand"
@@ -197,13 +223,18 @@ def _material(channel: str, state: Any) -> Material | str:
         return entries(channel, [_entry(value)])
     if isinstance(value, list | tuple):
         if any(isinstance(each, Mapping) for each in value):
-            return entries(channel, [_entry(each if isinstance(each, Mapping) else {"": each}) for each in value])
+            return entries(
+                channel,
+                [_entry(each if isinstance(each, Mapping) else {"": each}) for each in value],
+            )
         return listing(channel, map(str, value))
     return quote(channel, str(value), lines=True)
 
 
 def _entry(held: Mapping[str, Any]) -> Entry:
-    return Entry(None, [(str(name), str(value)) for name, value in held.items() if value not in (None, "")])
+    return Entry(
+        None, [(str(name), str(value)) for name, value in held.items() if value not in (None, "")]
+    )
 
 
 def _citation_mender(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
@@ -265,7 +296,8 @@ async def verdict(
         BadInput: the policy has no such category, the confidence is none, or there is no explanation.
     """
     runtime = _runtime_here()
-    policy, scheme = await policy_of(state, runtime), context_of(state, runtime).scheme
+    policy = await policy_of(state, runtime)
+    scheme = context_of(state, runtime).scheme
     names = [each.name for each in policy.categories(scheme)]
     if category not in names:
         near = suggest_name(str(category), names)
@@ -274,12 +306,21 @@ async def verdict(
             f"{scheme}; {near or 'its categories are ' + ', '.join(names)}"
         )
     if confidence is not None and not 0 <= confidence <= 1:
-        raise BadInput(f"confidence: {confidence}: is none; give a number from 0 to 1, or leave it out")
+        raise BadInput(
+            f"confidence: {confidence}: is none; give a number from 0 to 1, or leave it out"
+        )
     if not explanation.strip():
         raise BadInput("explanation: is empty; say why, for the person who posted")
     label = policy.label(scheme, category)
-    how: JSON = {"confidence": confidence, "uncertain": uncertain or None, "tie": tie, "track": track}
-    return await deliver(label, scheme, explanation, state, runtime, by_policy=True, steps=tuple(steps), **how)
+    how: JSON = {
+        "confidence": confidence,
+        "uncertain": uncertain or None,
+        "tie": tie,
+        "track": track,
+    }
+    return await deliver(
+        label, scheme, explanation, state, runtime, by_policy=True, steps=tuple(steps), **how
+    )
 
 
 def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str = "own") -> JSON:
@@ -298,7 +339,8 @@ def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str 
     """
     if not explanation.strip():
         raise BadInput("explanation: is empty; say what was declined")
-    runtime, calls = _runtime_here(), state.get("calls", ())
+    runtime = _runtime_here()
+    calls = state.get("calls", ())
     asked: JSON = next((call for call in reversed(calls) if call["seat"] == seat), {})
     outcome = Refusal(
         seat=seat,

@@ -54,9 +54,13 @@ class Database:
         path: the file.
     """
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor
+    ) -> None:
         """Use `open`."""
-        self.path, self._connection, self._thread = path, connection, thread
+        self.path = path
+        self._connection = connection
+        self._thread = thread
 
     @classmethod
     async def open(
@@ -80,11 +84,15 @@ class Database:
         """
         thread = ThreadPoolExecutor(1, thread_name_prefix=path.name)
         try:
-            opening = asyncio.get_running_loop().run_in_executor(thread, _open, path, prepare, schema, mode)
+            opening = asyncio.get_running_loop().run_in_executor(
+                thread, _open, path, prepare, schema, mode
+            )
             return cls(path, await opening, thread)
         except BaseException as error:
             thread.shutdown(wait=False)
-            if isinstance(error, sqlite3.Error | OSError | UnicodeError) and not isinstance(error, DatabaseError):
+            if isinstance(error, sqlite3.Error | OSError | UnicodeError) and not isinstance(
+                error, DatabaseError
+            ):
                 raise database_error(path, error) from error
             raise
 
@@ -136,11 +144,16 @@ def connect(path: Path, mode: str = "", *, wait: float = WAIT) -> sqlite3.Connec
         sqlite3.Error: it can't be opened.
     """
     check_sqlite_file(path)
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait, isolation_level=None)
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait, isolation_level=None
+    )
 
 
 def _open(
-    path: Path, prepare: Callable[[sqlite3.Connection], None] | None, schema: Sequence[str], mode: str
+    path: Path,
+    prepare: Callable[[sqlite3.Connection], None] | None,
+    schema: Sequence[str],
+    mode: str,
 ) -> sqlite3.Connection:
     if not mode:
         check_sqlite_file(path)
@@ -161,14 +174,18 @@ def _open(
             # What is deleted is overwritten: posts and what was said of them lie here.
             connection.execute("PRAGMA secure_delete=ON").fetchall()
         if schema:
-            _run_in_transaction(connection, lambda made: [made.execute(statement) for statement in schema])
+            _run_in_transaction(
+                connection, lambda made: [made.execute(statement) for statement in schema]
+            )
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _run_in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
+def _run_in_transaction(
+    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]
+) -> None:
     [only_reads] = connection.execute("PRAGMA query_only").fetchone()
     connection.execute("BEGIN" if only_reads else "BEGIN IMMEDIATE")
     try:

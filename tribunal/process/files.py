@@ -32,9 +32,14 @@ from tribunal.errors import BadInput
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_LINE = 64 * 1024 * 1024  # bytes of one line of a file whose size isn't bounded
-_LFS, _LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1023  # by the specification of Git LFS
+_LFS, _LARGEST_POINTER = (
+    b"version https://git-lfs.github.com/spec/",
+    1023,
+)  # by the specification of Git LFS
 # A pipe or a device may keep whoever opens it waiting, or begin to do something. Windows has neither.
-_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_WITHOUT_WAITING = (
+    getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+)
 
 Opened = TypeVar("Opened", BufferedReader, FileIO)
 
@@ -185,7 +190,9 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
         with draft.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # without it a power cut may leave the new name over an empty file
+            os.fsync(
+                file.fileno()
+            )  # without it a power cut may leave the new name over an empty file
         draft.replace(path)
     except BaseException:
         with suppress(OSError):
@@ -245,7 +252,9 @@ def hold_lock(lock: Path) -> Iterator[None]:
         check_regular(lock)
     with ExitStack() as stack:
         try:
-            connection = sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)
+            connection = sqlite3.connect(
+                lock, timeout=0, isolation_level=None, check_same_thread=False
+            )
             stack.callback(connection.close)
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.Error as error:
@@ -257,7 +266,8 @@ def hold_lock(lock: Path) -> Iterator[None]:
 
 TRUST_DOTENV = "TRIBUNAL_TRUST_DOTENV"  # said in the environment of a container or of CI
 _LIST = "trusted.json"
-_YES, _NO = ("1", "yes", "true"), ("", "0", "no", "false")
+_YES = ("1", "yes", "true")
+_NO = ("", "0", "no", "false")
 
 
 def operators_folder() -> Path:
@@ -276,7 +286,9 @@ def answer_for(file: Path, raw: bytes) -> bool | None:
     if said in _YES:
         return True
     if said not in _NO:
-        raise BadInput(f"{TRUST_DOTENV}: {said[:40]!r}: is neither yes nor no; give 1 where every .env may be trusted")
+        raise BadInput(
+            f"{TRUST_DOTENV}: {said[:40]!r}: is neither yes nor no; give 1 where every .env may be trusted"
+        )
     digest, _, answer = _read_answers().get(str(file.resolve()), "").partition(" ")
     return answer == "yes" if digest == _hash(raw) else None
 
@@ -287,7 +299,9 @@ def remember_answer(file: Path, raw: bytes, *, trusted: bool) -> None:
     Raises:
         OSError: it can't be written.
     """
-    _write_answers(_read_answers() | {str(file.resolve()): f"{_hash(raw)} {'yes' if trusted else 'no'}"})
+    _write_answers(
+        _read_answers() | {str(file.resolve()): f"{_hash(raw)} {'yes' if trusted else 'no'}"}
+    )
 
 
 def forget_answer(file: Path) -> bool:

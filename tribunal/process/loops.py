@@ -23,14 +23,19 @@ class PerLoop(Generic[Resource]):
     """
 
     def __init__(
-        self, make: Callable[..., Awaitable[Resource]], close: Callable[[Resource], Awaitable[object]] | None = None
+        self,
+        make: Callable[..., Awaitable[Resource]],
+        close: Callable[[Resource], Awaitable[object]] | None = None,
     ) -> None:
         """Keep what `make` makes."""
-        self._make, self._close = make, close
-        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[_Key, tuple[Resource, AsyncGenerator[None]]]] = (
+        self._make = make
+        self._close = close
+        self._locks: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
             WeakKeyDictionary()
         )
+        self._held: WeakKeyDictionary[
+            asyncio.AbstractEventLoop, dict[_Key, tuple[Resource, AsyncGenerator[None]]]
+        ] = WeakKeyDictionary()
 
     async def get(self, *key: Hashable) -> Resource:
         """Return the running loop's own, made at first use.
@@ -41,7 +46,9 @@ class PerLoop(Generic[Resource]):
         loop = asyncio.get_running_loop()
         held = self._held.setdefault(loop, {})
         if key not in held:
-            async with self._locks.setdefault(loop, asyncio.Lock()):  # one at a time, so that nothing is made twice
+            async with self._locks.setdefault(
+                loop, asyncio.Lock()
+            ):  # one at a time, so that nothing is made twice
                 if key not in held:
                     made = await self._make(*key)
                     held[key] = made, self._close_with_loop(held, key)
@@ -137,7 +144,8 @@ class BackgroundLoop:
 
 async def _run_until_main_thread_ends(begun: Future[asyncio.AbstractEventLoop]) -> None:
     """Keep a loop running until the main thread ends; `asyncio.run` then closes its resources."""
-    loop, over = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    over = asyncio.Event()
 
     def wait_for_main_thread() -> None:
         threading.main_thread().join()
@@ -164,7 +172,9 @@ def run_in_background(begin: Callable[[], Coroutine[Any, Any, Resource]]) -> Res
         RuntimeError: the caller runs on the background loop itself, which would wait for ever.
     """
     if _background.is_current_thread():
-        raise RuntimeError("a synchronous call inside an asynchronous node would wait for itself; await ainvoke there")
+        raise RuntimeError(
+            "a synchronous call inside an asynchronous node would wait for itself; await ainvoke there"
+        )
     future = _background.submit(begin())
     try:
         return future.result()

@@ -33,7 +33,15 @@ PREFIX = "object:"
 # Where a graph's config holds the caller's `configurable` for configurable models. Of a name that begins with "__",
 # LangGraph writes nothing to checkpoints and LangChain nothing to traces; the values may be keys.
 MODEL_SETTINGS = "__tribunal_models"
-_OF_LANGGRAPH = ("__", "checkpoint", "thread_id", "langgraph_", "assistant_id", "graph_id", "run_id")
+_OF_LANGGRAPH = (
+    "__",
+    "checkpoint",
+    "thread_id",
+    "langgraph_",
+    "assistant_id",
+    "graph_id",
+    "run_id",
+)
 # The settings that take a model object; `seats` takes one for each seat.
 FIELDS = ("model", "judge_model", "aux_model", "triage")
 # The classes whose requests are known: by the package and the name, the provider.
@@ -55,7 +63,8 @@ _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.I
 
 _living: WeakValueDictionary[int, Any] = WeakValueDictionary()
 _numbers: dict[str, int] = {}  # by name; where the object is gone, the name may be given again
-_counter, _lock = count(1), threading.Lock()
+_counter = count(1)
+_lock = threading.Lock()
 
 
 def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
@@ -79,8 +88,11 @@ def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Any
             )
         return value
 
-    named = {field: name(field, value) if field in FIELDS else value for field, value in settings.items()}
-    if isinstance(seats := named.get("seats"), Mapping):
+    named = {
+        field: name(field, value) if field in FIELDS else value for field, value in settings.items()
+    }
+    seats = named.get("seats")
+    if isinstance(seats, Mapping):
         named["seats"] = {seat: name(f"seats.{seat}", value) for seat, value in seats.items()}
     return named, tuple(objects)
 
@@ -88,11 +100,14 @@ def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Any
 def _model_settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield every setting that may name a model, such as `model` or `seats.judge`, with its value."""
     yield from ((field, settings[field]) for field in FIELDS if field in settings)
-    if isinstance(seats := settings.get("seats"), Mapping):
+    seats = settings.get("seats")
+    if isinstance(seats, Mapping):
         yield from ((f"seats.{seat}", value) for seat, value in seats.items())
 
 
-def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, **settings: Any) -> Outcome:
+def run_to_end(
+    call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, **settings: Any
+) -> Outcome:
     """Call an asynchronous function of `tribunal`, and return its result to a caller that can't await.
 
     A model object has connections of its own, which belong to an event loop, so that all such calls with one share the
@@ -110,7 +125,9 @@ def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, *
         asyncio.get_running_loop()
     except RuntimeError:
         given_models = [value for _, value in _model_settings(settings)]
-        given_models += [each for value in given_models if isinstance(value, list | tuple) for each in value]
+        given_models += [
+            each for value in given_models if isinstance(value, list | tuple) for each in value
+        ]
         if any(map(_is_object, given_models)):
             return run_in_background(lambda: call(*given, **settings))
         return asyncio.run(call(*given, **settings))
@@ -135,7 +152,9 @@ def is_model(value: object) -> bool:
 def model_settings_in(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values for configurable models in a config's `configurable`, without LangGraph's own keys."""
     configurable = config.get("configurable") or {}
-    own = {name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)}
+    own = {
+        name: value for name, value in configurable.items() if not name.startswith(_OF_LANGGRAPH)
+    }
     return configurable.get(MODEL_SETTINGS) or own
 
 
@@ -148,7 +167,9 @@ def replace_models(model: Any, change: Callable[[Any], Any]) -> Any:
         return model.model_copy(update={"bound": replace_models(model.bound, change)})
     if isinstance(model, RunnableWithFallbacks):
         others = [replace_models(each, change) for each in model.fallbacks]
-        return model.model_copy(update={"runnable": replace_models(model.runnable, change), "fallbacks": others})
+        return model.model_copy(
+            update={"runnable": replace_models(model.runnable, change), "fallbacks": others}
+        )
     return change(model)
 
 
@@ -200,12 +221,17 @@ def object_numbered(number: int) -> Any:
 
 def object_names(settings: Mapping[str, Any]) -> list[str]:
     """Return the settings that name a model object, such as `model` or `seats.judge`."""
-    return [each for each, name in _model_settings(settings) if isinstance(name, str) and is_object_name(name)]
+    return [
+        each
+        for each, name in _model_settings(settings)
+        if isinstance(name, str) and is_object_name(name)
+    ]
 
 
 def refuse_objects(settings: Mapping[str, Any]) -> None:
     """Raise `BadInput` where settings that other processes are to have name a model object."""
-    if named := object_names(settings):
+    named = object_names(settings)
+    if named:
         raise BadInput(refusal_elsewhere(named[0]))
 
 
@@ -240,7 +266,10 @@ def known_provider(model: Any) -> str | None:
     (model,) = models
     if not isinstance(model, BaseModel):
         return None
-    if getattr(model, "use_responses_api", None) or getattr(model, "output_version", None) == "responses/v1":
+    if (
+        getattr(model, "use_responses_api", None)
+        or getattr(model, "output_version", None) == "responses/v1"
+    ):
         return None
     kinds = ((each.__module__.partition(".")[0], each.__name__) for each in type(model).__mro__)
     return next((_KNOWN[kind] for kind in kinds if kind in _KNOWN), None)
@@ -259,7 +288,8 @@ def fingerprint(model: Any) -> str:
         fields = {
             name: value
             for name in getattr(kind, "model_fields", ())
-            if name not in BaseChatModel.model_fields and not _SECRET.search(name.replace("max_tokens", ""))
+            if name not in BaseChatModel.model_fields
+            and not _SECRET.search(name.replace("max_tokens", ""))
             if _is_plain(value := getattr(each, name, None))
         }
         parts += [kind.__module__, kind.__qualname__, fields]
@@ -296,7 +326,9 @@ def _collect_secrets(fields: Iterable[tuple[str, Any]], found: set[str]) -> None
         elif isinstance(value, Mapping):
             _collect_secrets(((str(key), each) for key, each in value.items()), found)
         elif isinstance(value, BaseModel):
-            _collect_secrets(((key, getattr(value, key, None)) for key in type(value).model_fields), found)
+            _collect_secrets(
+                ((key, getattr(value, key, None)) for key in type(value).model_fields), found
+            )
 
 
 def _password_in(address: str) -> str:

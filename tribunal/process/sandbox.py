@@ -16,7 +16,14 @@ from typing import Any
 
 from tribunal.errors import TribunalError
 from tribunal.process.loops import BackgroundLoop
-from tribunal.process.workers import JSON, WorkerDied, WorkerProcess, read_message, take_standard_streams, write_message
+from tribunal.process.workers import (
+    JSON,
+    WorkerDied,
+    WorkerProcess,
+    read_message,
+    take_standard_streams,
+    write_message,
+)
 
 STEP = 2**18  # bytes of a step, unpacked
 
@@ -54,7 +61,9 @@ class InflateDecoder:
 
 
 def _zlib_or_gzip(data: bytes) -> bool:
-    return data[:2] == b"\x1f\x8b" or (data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0)
+    return data[:2] == b"\x1f\x8b" or (
+        data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+    )
 
 
 class WorkerLate(TribunalError):
@@ -74,7 +83,13 @@ class SandboxPool:
     """
 
     def __init__(
-        self, work: str, *, processes: int = 2, memory: int, start_seconds: float = 60.0, max_weight: int | None = None
+        self,
+        work: str,
+        *,
+        processes: int = 2,
+        memory: int,
+        start_seconds: float = 60.0,
+        max_weight: int | None = None,
     ) -> None:
         """Make a pool; no process is started yet.
 
@@ -85,12 +100,18 @@ class SandboxPool:
             start_seconds: how long one may take to start.
             max_weight: the largest sum of the weights that are worked on at once; None: they aren't counted.
         """
-        self._command = ("-c", f"from tribunal.process.sandbox import serve_jobs; serve_jobs({work!r}, {memory})")
-        self._start_seconds, self._number, self._max_weight = start_seconds, processes, max_weight
+        self._command = (
+            "-c",
+            f"from tribunal.process.sandbox import serve_jobs; serve_jobs({work!r}, {memory})",
+        )
+        self._start_seconds = start_seconds
+        self._number = processes
+        self._max_weight = max_weight
         self._idle: list[WorkerProcess] = []
         self._all: set[WorkerProcess] = set()
         self._slots = asyncio.Semaphore(processes)
-        self._weight, self._lighter = 0, asyncio.Condition()
+        self._weight = 0
+        self._lighter = asyncio.Condition()
         self._loop = BackgroundLoop("tribunal sandbox")
         self._closed = False
         weakref.finalize(self, _kill_all, self._all)
@@ -100,7 +121,9 @@ class SandboxPool:
         for _ in range(self._number - len(self._all)):
             self._loop.submit(self._start_ahead())
 
-    async def ask(self, job: JSON, body: bytes, *, seconds: float, weight: int = 0) -> tuple[JSON, bytes]:
+    async def ask(
+        self, job: JSON, body: bytes, *, seconds: float, weight: int = 0
+    ) -> tuple[JSON, bytes]:
         """Return the result of a job.
 
         Args:
@@ -113,14 +136,18 @@ class SandboxPool:
             WorkerLate: it took longer.
             WorkerDied: its process ended, or the pool was closed.
         """
-        return await asyncio.wrap_future(self._loop.submit(self._do_job(job, body, seconds, weight)))
+        return await asyncio.wrap_future(
+            self._loop.submit(self._do_job(job, body, seconds, weight))
+        )
 
     def close(self) -> None:
         """End the processes. Work under way fails."""
         self._closed = True
         self._loop.submit(self._end_processes()).result()
 
-    async def _do_job(self, job: JSON, body: bytes, seconds: float, weight: int) -> tuple[JSON, bytes]:
+    async def _do_job(
+        self, job: JSON, body: bytes, seconds: float, weight: int
+    ) -> tuple[JSON, bytes]:
         async with self._reserved_weight(weight), self._slots:
             worker = await self._take_process()
             try:
@@ -182,7 +209,9 @@ class SandboxPool:
         """Wait for this much capacity; a job above the total capacity runs without any other job."""
         most = self._max_weight
         async with self._lighter:
-            await self._lighter.wait_for(lambda: most is None or not self._weight or self._weight + weight <= most)
+            await self._lighter.wait_for(
+                lambda: most is None or not self._weight or self._weight + weight <= most
+            )
             self._weight += weight
         try:
             yield
@@ -212,7 +241,9 @@ def serve_jobs(work: str, memory: int) -> None:
     if sys.platform != "win32":
         import resource
 
-        with suppress(OSError, ValueError):  # some systems don't keep this limit; the one on time still holds
+        with suppress(
+            OSError, ValueError
+        ):  # some systems don't keep this limit; the one on time still holds
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     with suppress(BrokenPipeError):  # nobody waits for the answer: the parent is gone
         write_message(answers, {"ready": True})
@@ -222,7 +253,9 @@ def serve_jobs(work: str, memory: int) -> None:
             answer, content = do(order["job"], body)
             write_message(answers, {"number": order["number"], "answer": answer}, content)
         return
-    os._exit(1)  # what is left in the pipe's buffer would be written once more, and complained about
+    os._exit(
+        1
+    )  # what is left in the pipe's buffer would be written once more, and complained about
 
 
 def _limit_time(seconds: float) -> None:
@@ -232,4 +265,6 @@ def _limit_time(seconds: float) -> None:
 
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds) + 2, hard))
+            resource.setrlimit(
+                resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds) + 2, hard)
+            )

@@ -17,7 +17,9 @@ _FILLED_UP = re.compile(r"[ \t]+(?=\n)")
 class Screen(Console):
     """A console that makes every piece of text visible, and fills up no line."""
 
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
         """As rich's, piece by piece; its own movements of the cursor are no text."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(make_visible(piece.text), piece.style)

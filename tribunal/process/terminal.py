@@ -46,7 +46,9 @@ def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     left = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(each) or each.encode("ascii", "backslashreplace").decode() for each in left), error.end
+    return "".join(
+        _PLAIN.get(each) or each.encode("ascii", "backslashreplace").decode() for each in left
+    ), error.end
 
 
 def say(text: str, *, lines: bool = False, aside: bool = False) -> None:
@@ -99,7 +101,9 @@ def print_in_full() -> Iterator[None]:
         # What is left in the buffer would be written again, and complained of, as the process ends.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # noqa: TID251 (the null device)
-        raise OutputFailed(f"what it came to could not be printed: {error.strerror or error}; make room") from error
+        raise OutputFailed(
+            f"what it came to could not be printed: {error.strerror or error}; make room"
+        ) from error
 
 
 @contextmanager
@@ -129,7 +133,9 @@ _NARROWEST = 8  # columns of the screen that a cell is folded to before it is le
 _GAP = 1
 
 
-def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole: str | None = None) -> None:
+def print_table(
+    heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole: str | None = None
+) -> None:
     """Print a table on standard output; a cell that is None or empty is a hyphen.
 
     Args:
@@ -141,13 +147,20 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole
     from rich.cells import cell_len
     from rich.table import Table
 
-    names, console = list(heads), screen(wide=True)
+    names = list(heads)
+    console = screen(wide=True)
     cells = [["-" if cell in (None, "") else str(cell) for cell in row] for row in rows]
-    kept, shown = names.index(whole) if whole else 0, list(range(len(names)))
+    kept = names.index(whole) if whole else 0
+    shown = list(range(len(names)))
     columns = [[name, *(row[at] for row in cells)] for at, name in enumerate(names)]
-    widths = [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns]
+    widths = [
+        max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns
+    ]
     least = [width if at == kept else min(width, _NARROWEST) for at, width in enumerate(widths)]
-    others = sorted((at for at in range(len(names)) if at != kept), key=lambda at: (set(columns[at][1:]) != {"-"}, -at))
+    others = sorted(
+        (at for at in range(len(names)) if at != kept),
+        key=lambda at: (set(columns[at][1:]) != {"-"}, -at),
+    )
     for at in others:
         if sum(least[each] + _GAP for each in shown) - _GAP <= console.width:
             break
@@ -159,7 +172,8 @@ def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]], *, whole
     for row in cells:
         table.add_row(*(row[at] for at in shown))
     console.print(table)
-    if missing := ", ".join(name for at, name in enumerate(names) if at not in shown):
+    missing = ", ".join(name for at, name in enumerate(names) if at not in shown)
+    if missing:
         say(f"Not shown at this width: {missing}. A wider terminal shows all columns", aside=True)
 
 
@@ -168,6 +182,10 @@ def is_watched(*, aside: bool = False) -> bool:
     return (sys.stderr if aside else sys.stdout).isatty()
 
 
-def print_uncaught_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def print_uncaught_error(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     """Print an error that nobody caught, as `sys.excepthook` does."""
-    say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), lines=True, aside=True)
+    say(
+        "".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), lines=True, aside=True
+    )

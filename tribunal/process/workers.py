@@ -52,7 +52,8 @@ def read_message(stream: BinaryIO) -> tuple[JSON, bytes] | None:
 
 def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     """Reserve standard input and output for messages: all other prints go to standard error."""
-    jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    jobs = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)  # noqa: TID251 (the null device)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -133,7 +134,9 @@ class JobWorker:
 class WorkerProcess(JobWorker):
     """Have a child process do jobs. It is started at once, on the running event loop."""
 
-    def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], quiet: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str], *, environment: Mapping[str, str], quiet: bool = False
+    ) -> None:
         """Start the process.
 
         Args:
@@ -177,7 +180,9 @@ class WorkerProcess(JobWorker):
             self.kill()
             await asyncio.wait([self._life])
 
-    async def _run(self, command: Sequence[str], environment: Mapping[str, str], quiet: bool) -> None:
+    async def _run(
+        self, command: Sequence[str], environment: Mapping[str, str], quiet: bool
+    ) -> None:
         """Run the process until it ends, and hand out its messages."""
         try:
             process = await asyncio.create_subprocess_exec(

@@ -57,9 +57,12 @@ class NewAppeal(Frozen):
 class Appeals(ClaimStore):
     """The appeals of a database."""
 
-    table, noun = appeals, "appeal"
-    claimed_kind, released_kind = "appeal.claimed", "appeal.given_back"
-    answered_kind, undone_kind = "appeal.answered", "appeal.undone"
+    table = appeals
+    noun = "appeal"
+    claimed_kind = "appeal.claimed"
+    released_kind = "appeal.given_back"
+    answered_kind = "appeal.answered"
+    undone_kind = "appeal.undone"
 
     def __init__(
         self, store: Store, outbox: Outbox, days: float, queued: asyncio.Event | None = None,
@@ -75,17 +78,27 @@ class Appeals(ClaimStore):
             bounds: what a new trial takes of its key's daily budget where its settings don't say.
         """
         super().__init__(store)
-        self._outbox, self._days, self._queued, self._bounds = outbox, days, queued, bounds
+        self._outbox = outbox
+        self._days = days
+        self._queued = queued
+        self._bounds = bounds
 
     async def open_appeal(
-        self, case_id: str, new: NewAppeal, key_id: str = "", by: Who = OPERATOR, *, idempotency_key: str | None = None
+        self,
+        case_id: str,
+        new: NewAppeal,
+        key_id: str = "",
+        by: Who = OPERATOR,
+        *,
+        idempotency_key: str | None = None,
     ) -> tuple[JSON, bool]:
         """Open a decision again, and return the appeal's row and whether it is new.
 
         Raises:
             Problem: there is no such case, it isn't decided or kept, its time is over, or an appeal is open.
         """
-        appeal_id, now = new_id("appeal"), database_now()
+        appeal_id = new_id("appeal")
+        now = database_now()
         async with self._store.transaction() as connection:
             # The new trial of an appeal is no case of its own.
             own = (cases.c.id == case_id) & cases.c.appeal_id.is_(None)
@@ -103,19 +116,30 @@ class Appeals(ClaimStore):
                 days = (now - (await connection.scalar(latest) or case["finished"])) / DAY
                 if days > self._days:
                     raise Problem(
-                        "conflict", f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}"
+                        "conflict",
+                        f"case: {case['id']}: was decided {days:.0f} days ago, over {self._days:g}",
                     )
             record = Record.model_validate(case["record"])
             row = {
                 "id": appeal_id, "case_id": case_id, "created": now, "key_id": key_id or None, **new.dump(),
                 "status": "waiting", "note": "", "category_before": record.category, "hateful_before": record.hateful,
             }  # fmt: skip
-            opening = self._store.insert(appeals).values(**row).on_conflict_do_nothing().returning(appeals)
+            opening = (
+                self._store.insert(appeals)
+                .values(**row)
+                .on_conflict_do_nothing()
+                .returning(appeals)
+            )
             opened = await first_row(connection, opening)
             if opened is None:
-                still_open = select(appeals.c.id).where(appeals.c.case_id == case_id, appeals.c.decided.is_(None))
+                still_open = select(appeals.c.id).where(
+                    appeals.c.case_id == case_id, appeals.c.decided.is_(None)
+                )
                 other = await connection.scalar(still_open)
-                raise Problem("conflict", f"case: {case_id}: an appeal is open already: {other}; wait for its decision")
+                raise Problem(
+                    "conflict",
+                    f"case: {case_id}: an appeal is open already: {other}; wait for its decision",
+                )
             event = _EVENTS[new.kind]
             await announce_step(connection, self._outbox, event, opened, case)
             details = {"appellant_sha": sha(new.appellant), "reason_sha": sha(new.reason)}
@@ -123,7 +147,9 @@ class Appeals(ClaimStore):
         self._outbox.send()
         return opened, True
 
-    async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
+    async def release(
+        self, row_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False
+    ) -> JSON:
         """Give a claim back; a lead may do so for whoever is away, and the appeal is then anybody's again.
 
         Raises:
@@ -133,7 +159,9 @@ class Appeals(ClaimStore):
             _, appeal = await self._lock(connection, row_id)
             if not lead or appeal["status"] == "decided":
                 self._check_waits(appeal, reviewer)
-            row = await self._update(connection, row_id, NO_CLAIM | ({"reviewer": None} if lead else {}))
+            row = await self._update(
+                connection, row_id, NO_CLAIM | ({"reviewer": None} if lead else {})
+            )
             await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
         return row
 
@@ -169,7 +197,8 @@ class Appeals(ClaimStore):
             raise BadInput("note: is empty: say why; it becomes the verdict's explanation")
         if clauses and action == "retry":
             raise BadInput("clauses: belong to a decision; leave them out of a new trial")
-        after, named = None, tuple[str, ...]()
+        after = None
+        named = tuple[str, ...]()
         if category is not None or clauses:
             case = await self.case_of(await self.find(appeal_id))
             check_not_erased(case, f"case: {case['id']}")
@@ -184,21 +213,31 @@ class Appeals(ClaimStore):
             self._check_may_decide(case, appeal, reviewer)
             _check_is_another(case, after)
             if action == "uphold" and case["outcome"] != "verdict":
-                raise BadInput("action: uphold: the case has no verdict to keep; choose a category or order a new run")
+                raise BadInput(
+                    "action: uphold: the case has no verdict to keep; choose a category or order a new run"
+                )
             if action == "retry" and await self._had_trial(connection, appeal):
                 if appeal["note"] == note:  # ordered once more: the answer was lost on the way
                     return appeal
                 raise Problem(
-                    "conflict", f"appeal: {appeal['id']}: had its new trial; uphold the decision, or change it"
+                    "conflict",
+                    f"appeal: {appeal['id']}: had its new trial; uphold the decision, or change it",
                 )
             if undo_seconds:
-                answer = {"action": action, "category": category, "note": note, "clauses": list(named)}
+                answer = {
+                    "action": action,
+                    "category": category,
+                    "note": note,
+                    "clauses": list(named),
+                }
                 return await self._hold(connection, appeal_id, reviewer, answer, undo_seconds, by)
             if action == "retry":
                 row = await self._order_trial(connection, case, appeal, reviewer, note, by)
             else:
                 at = held["at"] if held else database_now()
-                row = await self._write_decision(connection, case, appeal, reviewer, note, after, named, by, at)
+                row = await self._write_decision(
+                    connection, case, appeal, reviewer, note, after, named, by, at
+                )
         self._outbox.send()
         if action == "retry" and self._queued is not None:
             self._queued.set()
@@ -227,10 +266,23 @@ class Appeals(ClaimStore):
         dumped = decided.dump()
         changes: JSON = {"record": dumped, "uncertain": False, **policy_columns(decided)}
         if after is not None:
-            changes |= {**outcome, "outcome": decided.outcome, "confidence": None, "reviewer": reviewer}
+            changes |= {
+                **outcome,
+                "outcome": decided.outcome,
+                "confidence": None,
+                "reviewer": reviewer,
+            }
         await connection.execute(update(cases).where(cases.c.id == case["id"]).values(**changes))
         await insert_decision(
-            connection, case["id"], appeal["kind"], reviewer, result, before, outcome, at=now, appeal_id=appeal["id"]
+            connection,
+            case["id"],
+            appeal["kind"],
+            reviewer,
+            result,
+            before,
+            outcome,
+            at=now,
+            appeal_id=appeal["id"],
         )
         await announce_step(connection, self._outbox, "appeal.decided", row, case | changes)
         cited = {"clauses": list(clauses)} if clauses else {}
@@ -246,13 +298,25 @@ class Appeals(ClaimStore):
         return row
 
     async def _order_trial(
-        self, connection: AsyncConnection, case: JSON, appeal: JSON, reviewer: str, note: str, by: Who
+        self,
+        connection: AsyncConnection,
+        case: JSON,
+        appeal: JSON,
+        reviewer: str,
+        note: str,
+        by: Who,
     ) -> JSON:
-        trial_id, now = new_id(), database_now()
+        trial_id = new_id()
+        now = database_now()
         against = {"reason": appeal["reason"], "context": appeal["context"]}
-        same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")}
+        same = {
+            name: case[name]
+            for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")
+        }
         settings = {**case["settings"], "review": False, "review_rule": []}
-        reserved = await reserve(self._store, connection, case["key_id"], case["graph"], settings, 1, self._bounds)
+        reserved = await reserve(
+            self._store, connection, case["key_id"], case["graph"], settings, 1, self._bounds
+        )
         await connection.execute(cases.insert().values(
             **same, id=trial_id, created=now, status="queued", attempt=0, post={**case["post"], "appeal": against},
             settings=settings, keep=True, appeal_id=appeal["id"], **(reserved.columns() if reserved else {}),
@@ -262,7 +326,15 @@ class Appeals(ClaimStore):
             "trial_failed": None, "note": note,
         })  # fmt: skip
         await announce_step(connection, self._outbox, "appeal.trial", row, case)
-        await self._log(connection, by, "appeal.trial", row, reviewer=reviewer, trial=trial_id, note_sha=sha(note))
+        await self._log(
+            connection,
+            by,
+            "appeal.trial",
+            row,
+            reviewer=reviewer,
+            trial=trial_id,
+            note_sha=sha(note),
+        )
         return row
 
     async def _had_trial(self, connection: AsyncConnection, appeal: JSON) -> bool:
@@ -273,9 +345,15 @@ class Appeals(ClaimStore):
     def _check_waits(self, row: JSON, reviewer: str) -> None:
         name = f"appeal: {row['id']}"
         if row["status"] == "decided":
-            raise Problem("conflict", f"{name}: was decided already: {row['result']} by {row['reviewer']}")
+            raise Problem(
+                "conflict", f"{name}: was decided already: {row['result']} by {row['reviewer']}"
+            )
         if row["status"] == "trying":
-            raise Problem("conflict", f"{name}: its new trial is under way; look again in a moment", retry_after=5)
+            raise Problem(
+                "conflict",
+                f"{name}: its new trial is under way; look again in a moment",
+                retry_after=5,
+            )
         if row["reviewer"] not in (None, reviewer):
             raise Problem("conflict", f"{name}: is {row['reviewer']}'s, who ordered its new trial")
         super()._check_waits(row, reviewer)
@@ -285,10 +363,15 @@ class Appeals(ClaimStore):
         async with self._store.reading() as connection:
             return await _ended_trial(connection, appeal)
 
-    async def search(self, filters: JSON, *, before: str | None = None, limit: int = 50) -> list[JSON]:
+    async def search(
+        self, filters: JSON, *, before: str | None = None, limit: int = 50
+    ) -> list[JSON]:
         """Return appeals, the newest first, by columns and their values; `before` is the last id of the page before."""
         query = select(appeals).order_by(appeals.c.id.desc()).limit(limit)
-        bounds: dict[str, Any] = {"since": appeals.c.created.__ge__, "until": appeals.c.created.__lt__}
+        bounds: dict[str, Any] = {
+            "since": appeals.c.created.__ge__,
+            "until": appeals.c.created.__lt__,
+        }
         for name, value in filters.items():
             query = query.where(bounds[name](value) if name in bounds else appeals.c[name] == value)
         if before is not None:
@@ -310,17 +393,24 @@ def _check_appealable(case: JSON) -> None:
 
 def _check_is_another(case: JSON, after: JSON | None) -> None:
     """Check that a change is one; raise BadInput if it names the category that was decided before."""
-    if after is not None and appeal_result(Record.model_validate(case["record"]), after) == "upheld":
+    if (
+        after is not None
+        and appeal_result(Record.model_validate(case["record"]), after) == "upheld"
+    ):
         raise BadInput(f"category: {after['category']}: is what was decided already; uphold it")
 
 
-def _is_repeated(appeal: JSON, reviewer: str, action: Action, note: str, after: JSON | None) -> bool:
+def _is_repeated(
+    appeal: JSON, reviewer: str, action: Action, note: str, after: JSON | None
+) -> bool:
     """Return whether somebody decides once more what counts already: their answer was lost on the way."""
     if (appeal["reviewer"], appeal["note"]) != (reviewer, note):
         return False
     if action == "retry":
         return bool(appeal["status"] == "trying")
-    same = appeal["result"] == "upheld" if after is None else appeal["category"] == after["category"]
+    same = (
+        appeal["result"] == "upheld" if after is None else appeal["category"] == after["category"]
+    )
     return bool(appeal["status"] == "decided" and same)
 
 

@@ -72,10 +72,15 @@ class RecordTally:
 
 async def check_records(store: Store) -> RecordTally:
     """Compare every case with the last entry of the log that holds the hash of its record, some at a time."""
-    tally, after = RecordTally(), ""
+    tally = RecordTally()
+    after = ""
     columns = [_readable(store, name) for name in _READ]
     while True:
-        wanted = select(*columns, _LAST_ENTRY.label("seq")).where(cases.c.id > after).order_by(cases.c.id)
+        wanted = (
+            select(*columns, _LAST_ENTRY.label("seq"))
+            .where(cases.c.id > after)
+            .order_by(cases.c.id)
+        )
         rows = [_as_text(row) for row in await store.fetch_rows(wanted.limit(_AT_ONCE))]
         if not rows:
             await _find_missing(store, tally)
@@ -94,21 +99,30 @@ async def _find_missing(store: Store, tally: RecordTally) -> None:
 
     The database takes the deleted from the missing: of either there may be more than memory holds.
     """
-    after, there = "", exists().where(cases.c.id == audit.c.subject)
-    told = select(audit.c.subject.label("id")).where(audit.c.kind.like("case.%"), NAMES_RECORD, ~there)
+    after = ""
+    there = exists().where(cases.c.id == audit.c.subject)
+    told = select(audit.c.subject.label("id")).where(
+        audit.c.kind.like("case.%"), NAMES_RECORD, ~there
+    )
     if store.postgres:
         listed = func.jsonb_array_elements_text(cast(audit.c.details, JSONB)["ids"])
         deleted = listed.table_valued("value", name="deleted").render_derived()
     else:
         deleted = func.json_each(audit.c.details, "$.ids").table_valued("value", name="deleted")
     missing = told.except_(
-        select(deleted.c.value).select_from(audit.join(deleted, true())).where(audit.c.kind == "cases.retired")
+        select(deleted.c.value)
+        .select_from(audit.join(deleted, true()))
+        .where(audit.c.kind == "cases.retired")
     ).subquery()
     while True:
-        wanted = select(missing.c.id).where(missing.c.id > after).order_by(missing.c.id).limit(_AT_ONCE)
+        wanted = (
+            select(missing.c.id).where(missing.c.id > after).order_by(missing.c.id).limit(_AT_ONCE)
+        )
         ids = [row["id"] for row in await store.fetch_rows(wanted)]
         for each in ids:
-            tally.add_fault(f"case {each}: is gone, and no entry of the log says that it was deleted")
+            tally.add_fault(
+                f"case {each}: is gone, and no entry of the log says that it was deleted"
+            )
         if len(ids) < _AT_ONCE:
             return
         after = ids[-1]
@@ -162,7 +176,9 @@ def _compare(row: JSON, entry: Mapping[str, Any] | None, unkept: bool, tally: Re
         tally.compared += 1
         differ = _differences(row, record, told)
     if differ:
-        tally.add_fault(f"{name}: {', '.join(differ)}: not as entry {entry['seq']} ({entry['kind']}) tells")
+        tally.add_fault(
+            f"{name}: {', '.join(differ)}: not as entry {entry['seq']} ({entry['kind']}) tells"
+        )
 
 
 def _differences(row: JSON, record: Any, told: JSON) -> list[str]:
@@ -203,7 +219,11 @@ def _columns_beside(row: JSON, record: JSON) -> list[str]:
 
 
 def _is_cancelled(record: Any) -> bool:
-    return isinstance(record, dict) and "cancelled" in record and record.keys() <= {"cancelled", "edited"}
+    return (
+        isinstance(record, dict)
+        and "cancelled" in record
+        and record.keys() <= {"cancelled", "edited"}
+    )
 
 
 # The results of a run compared with the audit log
@@ -225,7 +245,11 @@ async def check_results(store: Store, file: Path) -> RecordTally:
     tally = RecordTally()
     lines = _read_lines(file)
     while some := list(islice(lines, _AT_ONCE)):
-        ids = [line["kept"] for _, line in some if line is not None and isinstance(line.get("kept"), str)]
+        ids = [
+            line["kept"]
+            for _, line in some
+            if line is not None and isinstance(line.get("kept"), str)
+        ]
         wanted = select(audit.c.subject, audit.c.seq, audit.c.kind, audit.c.details)
         found = wanted.where(audit.c.subject.in_(ids), NAMES_RECORD).order_by(audit.c.seq)
         entries: dict[str, list[JSON]] = {}
@@ -250,7 +274,9 @@ def _read_lines(file: Path) -> Iterator[tuple[int, JSON | None]]:
         raise BadInput(f"results: {file}: can't be read: {error}") from error
 
 
-def _compare_line(name: str, line: JSON | None, entries: dict[str, list[JSON]], tally: RecordTally) -> None:
+def _compare_line(
+    name: str, line: JSON | None, entries: dict[str, list[JSON]], tally: RecordTally
+) -> None:
     if line is None:
         tally.uncompared["cut off or no result"] += 1
     elif not isinstance(case := line.get("kept"), str):
@@ -263,9 +289,13 @@ def _compare_line(name: str, line: JSON | None, entries: dict[str, list[JSON]], 
         record = {field: value for field, value in line.items() if field in _FIELDS}
         if not _record_shas(record) & {each.get("record_sha") for each in told}:
             first = entries[case][0]
-            differ = [field for field in TOLD if record.get(field) != (first["details"] or {}).get(field)]
+            differ = [
+                field for field in TOLD if record.get(field) != (first["details"] or {}).get(field)
+            ]
             entry = f"entry {first['seq']} ({first['kind']})"
-            tally.add_fault(f"{name}: case {case}: {', '.join(['record', *differ])}: not as {entry} tells")
+            tally.add_fault(
+                f"{name}: case {case}: {', '.join(['record', *differ])}: not as {entry} tells"
+            )
 
 
 def _record_shas(record: JSON) -> set[Any]:

@@ -61,7 +61,10 @@ async def cases_decided_by_people(
     within = decision_time_conditions(since, until)
     async for row in finished_cases(store, COUNTED, cases.c.outcome == "verdict", theirs, *within):
         record = row["record"] or {}
-        if record.get("appeals") or (record.get("review") or {}).get("action") in ("accept", "edit"):
+        if record.get("appeals") or (record.get("review") or {}).get("action") in (
+            "accept",
+            "edit",
+        ):
             yield row
 
 
@@ -73,17 +76,26 @@ async def count_cases(store: Store, *conditions: Any) -> int:
 
 def decision_time_conditions(since: float | None, until: float | None) -> list[Any]:
     """Return the conditions that the last decision on a case, on an appeal perhaps, was made in this time."""
-    made = select(func.max(decisions.c.at)).where(decisions.c.case_id == cases.c.id).scalar_subquery()
+    made = (
+        select(func.max(decisions.c.at)).where(decisions.c.case_id == cases.c.id).scalar_subquery()
+    )
     return _in_time(func.coalesce(made, cases.c.finished), since, until)
 
 
 def _in_time(at: Any, since: float | None, until: float | None) -> list[Any]:
-    return ([at >= since] if since is not None else []) + ([at < until] if until is not None else [])
+    return ([at >= since] if since is not None else []) + (
+        [at < until] if until is not None else []
+    )
 
 
 def _finished_conditions(*conditions: Any) -> tuple[Any, ...]:
     # The new trial of an appeal is no case of its own.
-    return cases.c.status == "done", cases.c.finished.is_not(None), cases.c.appeal_id.is_(None), *conditions
+    return (
+        cases.c.status == "done",
+        cases.c.finished.is_not(None),
+        cases.c.appeal_id.is_(None),
+        *conditions,
+    )
 
 
 def has_words(row: JSON) -> bool:
@@ -94,7 +106,11 @@ def has_words(row: JSON) -> bool:
 
 def iso_time(seconds: float | None) -> str | None:
     """Return a time of the database as ISO 8601 in UTC."""
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    return (
+        None
+        if seconds is None
+        else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    )
 
 
 def models_of(record: JSON) -> str:
@@ -118,7 +134,9 @@ _parse_policy = lru_cache(maxsize=64)(parse_policy)
 async def log_export(store: Store, what: str, details: JSON) -> None:
     """Write into the audit log that cases were written to a file; `what` is the kind of file."""
     async with store.transaction() as connection:
-        await append(connection, OPERATOR, LogEntry(kind="cases.exported", subject=what, details=details))
+        await append(
+            connection, OPERATOR, LogEntry(kind="cases.exported", subject=what, details=details)
+        )
 
 
 # As precedents are built of them
@@ -140,8 +158,12 @@ async def decided_cases_in_database(store: Store) -> AsyncIterator[DecidedCase |
 def decided_case_of_row(row: JSON) -> DecidedCase | None:
     """Return a case that a person decided as a precedent; None where its post has no text."""
     record: JSON = row["record"]
-    post, review, policy = row["post"], record.get("review") or {}, record.get("policy") or {}
-    last: JSON = next((each for each in reversed(record.get("appeals") or []) if each.get("decided")), {})
+    post = row["post"]
+    review = record.get("review") or {}
+    policy = record.get("policy") or {}
+    last: JSON = next(
+        (each for each in reversed(record.get("appeals") or []) if each.get("decided")), {}
+    )
     return make_decided_case(
         case=row["id"],
         post_id=record["post_id"],
@@ -165,7 +187,8 @@ async def forget_erased_precedents(store: Store) -> int:
     Raises:
         BadInput: a store can't be read, or a process is building it.
     """
-    held, gone = sorted(await asyncio.to_thread(list_case_ids)), set[str]()
+    held = sorted(await asyncio.to_thread(list_case_ids))
+    gone = set[str]()
     for start in range(0, len(held), _AT_ONCE):
         wanted = cases.c.id.in_(held[start : start + _AT_ONCE]), cases.c.erased.is_not(None)
         gone |= {row["id"] for row in await store.fetch_rows(select(cases.c.id).where(*wanted))}
@@ -185,7 +208,17 @@ DATASET_COLUMNS: dict[str, ColumnKind] = {
 }  # fmt: skip
 ERASED = "erased, or never kept"
 _OF_MODELS = ("model", "aux_model", "judge_model", "seats")  # the settings that name a model
-_OF_ROW = ("id", "via", "practice", "graph", "outcome", "category", "hateful", "uncertain", "policy_sha")
+_OF_ROW = (
+    "id",
+    "via",
+    "practice",
+    "graph",
+    "outcome",
+    "category",
+    "hateful",
+    "uncertain",
+    "policy_sha",
+)
 _OF_COURT = ("outcome", "category", "hateful", "confidence", "uncertain")
 _MOST_IMAGE = 20 * 1024**2  # bytes, as the service takes them
 
@@ -210,7 +243,8 @@ async def export_decided(
         BadInput: there is no such format.
         OSError: the file can't be written.
     """
-    done, images = ExportResult(), out.with_name(f"{out.name}.images")
+    done = ExportResult()
+    images = out.with_name(f"{out.name}.images")
     with write_atomically(out) as file, closing(TableWriter(form, DATASET_COLUMNS, file)) as table:
         async for row in cases_decided_by_people(store, since, until):
             if not has_words(row):
@@ -219,8 +253,11 @@ async def export_decided(
             if row["hateful"] is None:
                 done.left_out["not about hate"] += 1
                 continue
-            post, made = row["post"], case_row(row)
-            image = await asyncio.to_thread(copy_image, post.get("image"), images, f"{images.name}/")
+            post = row["post"]
+            made = case_row(row)
+            image = await asyncio.to_thread(
+                copy_image, post.get("image"), images, f"{images.name}/"
+            )
             lost = bool(post.get("image")) and image is None
             done.images_lost += lost
             if lost and not (post.get("text") or "").strip():
@@ -238,16 +275,25 @@ async def export_decided(
 
 def case_row(row: JSON) -> JSON:
     """Return a case as a row: what was decided, by the court and by people, and how; and its post and record."""
-    record, post = row["record"] or {}, row["post"] or {}
-    review, appeals, usage = record.get("review") or {}, record.get("appeals") or [], record.get("usage") or {}
+    record = row["record"] or {}
+    post = row["post"] or {}
+    review = record.get("review") or {}
+    appeals = record.get("appeals") or []
+    usage = record.get("usage") or {}
     court = find_models_outcome(record)
     last = appeals[-1] if appeals else {}
     by_people = iso_time(row["finished"]) if review.get("action") else None
     return {
         **{name: row[name] for name in _OF_ROW},
-        **{name: record.get(name) for name in ("rehearsed", "language", "scheme", "confidence", "probability")},
+        **{
+            name: record.get(name)
+            for name in ("rehearsed", "language", "scheme", "confidence", "probability")
+        },
         **{name: iso_time(row[name]) for name in ("created", "finished", "erased")},
-        **{name: usage.get(name) for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
+        **{
+            name: usage.get(name)
+            for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")
+        },
         **find_case_decider(record)._asdict(),
         **{f"court_{name}": court.get(name) for name in _OF_COURT},
         **{name: post.get(name) for name in ("text", "image")},
@@ -263,7 +309,9 @@ def case_row(row: JSON) -> JSON:
         "appeals": len(appeals),
         "appeal": last.get("result"),
         "models": models_of(record) or None,
-        "line_up": json.dumps({name: row["settings"][name] for name in _OF_MODELS if row["settings"].get(name)}),
+        "line_up": json.dumps(
+            {name: row["settings"][name] for name in _OF_MODELS if row["settings"].get(name)}
+        ),
         "policy": (record.get("policy") or {}).get("name"),
         "prompts_sha": (record.get("prompts") or {}).get("sha"),
         "tokens": (usage.get("prompt_tokens") or 0) + (usage.get("completion_tokens") or 0),
@@ -279,14 +327,19 @@ def copy_image(ref: str | None, folder: Path, prefix: str) -> str | None:
     if not ref or ref.casefold().startswith(("http://", "https://")):
         return ref or None
     try:
-        raw, suffix = _decode_data_uri(ref) if ref.startswith("data:") else (read_regular(Path(ref), _MOST_IMAGE), "")
+        raw, suffix = (
+            _decode_data_uri(ref)
+            if ref.startswith("data:")
+            else (read_regular(Path(ref), _MOST_IMAGE), "")
+        )
     except (OSError, ValueError):
         return None
     if not _is_image(raw):  # whatever else a path leads to is nobody's to hand out
         return None
     name = hashlib.sha256(raw).hexdigest()[:32] + (suffix or Path(ref).suffix.casefold()[:8])
     folder.mkdir(parents=True, exist_ok=True)
-    if not (copy := folder / name).exists():
+    copy = folder / name
+    if not copy.exists():
         write_whole(copy, raw)
     return f"{prefix}{name}"
 

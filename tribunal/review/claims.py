@@ -51,7 +51,9 @@ class ClaimStore:
 
     async def find(self, row_id: str) -> JSON:
         """Return a row; raise Problem if there is none."""
-        return self._existing(await self._store.fetch_row(select(self.table).where(self.table.c.id == row_id)), row_id)
+        return self._existing(
+            await self._store.fetch_row(select(self.table).where(self.table.c.id == row_id)), row_id
+        )
 
     async def case_of(self, row: JSON) -> JSON:
         """Return the row of the case that one of these rows is about."""
@@ -91,8 +93,15 @@ class ClaimStore:
         async with self._store.transaction() as connection:
             _, row = await self._lock(connection, row_id)
             if undo_seconds_left(row, reviewer) <= 0:
-                raise Problem("conflict", f"{self.noun}: {row_id}: it is too late to undo this; nothing was changed")
-            values = {**NO_ANSWER, "claimed_by": reviewer, "claimed_until": database_now() + seconds}
+                raise Problem(
+                    "conflict",
+                    f"{self.noun}: {row_id}: it is too late to undo this; nothing was changed",
+                )
+            values = {
+                **NO_ANSWER,
+                "claimed_by": reviewer,
+                "claimed_until": database_now() + seconds,
+            }
             row = await self._update(connection, row_id, values)
             await self._log(connection, by, self.undone_kind, row, reviewer=reviewer)
         return row
@@ -100,7 +109,9 @@ class ClaimStore:
     async def carry_out_due(self) -> None:
         """Carry out the decisions that can't be undone any more; one that doesn't hold any more is dropped."""
         columns = self.table.c
-        due = select(self.table).where(columns.held_until <= database_now(), columns.answer.is_not(None))
+        due = select(self.table).where(
+            columns.held_until <= database_now(), columns.answer.is_not(None)
+        )
         for row in await self._store.fetch_rows(due):
             try:
                 await self._carry_out(row["id"], row["answer"])
@@ -118,24 +129,48 @@ class ClaimStore:
             if row["answer"] == held["answer"]:
                 failed = {"trial_failed": why} if "trial_failed" in self.table.c else {}
                 row = await self._update(connection, row["id"], {**NO_ANSWER, **NO_CLAIM, **failed})
-                await self._log(connection, OPERATOR, self.undone_kind, row, reviewer=held["answer"]["reviewer"])
-                _LOG.warning("%s %s: its decision could not be carried out: %s", self.noun, row["id"], why)
+                await self._log(
+                    connection, OPERATOR, self.undone_kind, row, reviewer=held["answer"]["reviewer"]
+                )
+                _LOG.warning(
+                    "%s %s: its decision could not be carried out: %s", self.noun, row["id"], why
+                )
 
     async def _hold(
-        self, connection: AsyncConnection, row_id: str, reviewer: str, answer: JSON, seconds: float, by: Who
+        self,
+        connection: AsyncConnection,
+        row_id: str,
+        reviewer: str,
+        answer: JSON,
+        seconds: float,
+        by: Who,
     ) -> JSON:
         """Write down what a person decides, which takes effect after so many seconds unless they undo it."""
         now = database_now()
         held = {**answer, "reviewer": reviewer, "at": now, "by": by.dump()}
-        until = {"held_until": now + seconds, "claimed_by": reviewer, "claimed_until": now + seconds}
+        until = {
+            "held_until": now + seconds,
+            "claimed_by": reviewer,
+            "claimed_until": now + seconds,
+        }
         row = await self._update(connection, row_id, {"answer": held, **until})
-        details = {name: answer[name] for name in ("action", "category", "clauses") if answer.get(name)}
+        details = {
+            name: answer[name] for name in ("action", "category", "clauses") if answer.get(name)
+        }
         await self._log(
-            connection, by, self.answered_kind, row, reviewer=reviewer, **details, note_sha=sha(answer["note"])
+            connection,
+            by,
+            self.answered_kind,
+            row,
+            reviewer=reviewer,
+            **details,
+            note_sha=sha(answer["note"]),
         )
         return row
 
-    async def _lock_answer(self, connection: AsyncConnection, row_id: str, held: JSON | None) -> tuple[JSON, JSON]:
+    async def _lock_answer(
+        self, connection: AsyncConnection, row_id: str, held: JSON | None
+    ) -> tuple[JSON, JSON]:
         """Return a case and its row as `_lock`, without the decision `held` that is carried out now, if one is.
 
         Raises:
@@ -144,7 +179,10 @@ class ClaimStore:
         case, row = await self._lock(connection, row_id)
         if held is not None:
             if row["answer"] != held:
-                raise Problem("conflict", f"{self.noun}: {row_id}: this decision was undone or has taken effect")
+                raise Problem(
+                    "conflict",
+                    f"{self.noun}: {row_id}: this decision was undone or has taken effect",
+                )
             row = await self._update(connection, row_id, NO_ANSWER)
         return case, row
 
@@ -170,7 +208,10 @@ class ClaimStore:
         """Check that a row waits for this person; raise Problem if it is decided or somebody else has claimed it."""
         if row["answer"] is not None:
             by = row["answer"]["reviewer"]
-            raise Problem("conflict", f"{self.noun}: {row['id']}: is being decided by {by} right now; look again soon")
+            raise Problem(
+                "conflict",
+                f"{self.noun}: {row['id']}: is being decided by {by} right now; look again soon",
+            )
         check_claim(row, self.noun, reviewer)
 
     async def _update(self, connection: AsyncConnection, row_id: str, values: JSON) -> JSON:
@@ -184,14 +225,22 @@ class ClaimStore:
             raise Problem("not_found", f"{self.noun}: {row_id[:80]}: there is none")
         return row
 
-    async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
-        entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
+    async def _log(
+        self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object
+    ) -> None:
+        entry = LogEntry(
+            kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details}
+        )
         await append(connection, by, entry)
 
 
 def undo_seconds_left(row: JSON, reviewer: str | None = None) -> float:
     """Return for how many seconds a decision can still be undone, by this reviewer if one is given; 0: it can't."""
-    return 0.0 if row["answer"] is None else seconds_to_undo(row, row["answer"]["reviewer"], reviewer or None)
+    return (
+        0.0
+        if row["answer"] is None
+        else seconds_to_undo(row, row["answer"]["reviewer"], reviewer or None)
+    )
 
 
 async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
@@ -222,7 +271,11 @@ def deciders(record: Record) -> list[str]:
 
 def _reviewer_of(record: Record) -> list[str]:
     review = record.review
-    return [review.reviewer or "a reviewer"] if review is not None and review.action is not None else []
+    return (
+        [review.reviewer or "a reviewer"]
+        if review is not None and review.action is not None
+        else []
+    )
 
 
 def may_be_same_person(one: str, other: str) -> bool:
@@ -239,8 +292,14 @@ def check_another_decides(reviewer: str, before: Iterable[str]) -> None:
     """Check that a person has had no part in the decision; raise Problem if they may have."""
     for each in before:
         if may_be_same_person(reviewer, each):
-            why = "decided this case" if reviewer == each else f"can't be told from {each}, who decided this case"
-            raise Problem("conflict", f"reviewer: {reviewer} {why}, so another person has to decide now")
+            why = (
+                "decided this case"
+                if reviewer == each
+                else f"can't be told from {each}, who decided this case"
+            )
+            raise Problem(
+                "conflict", f"reviewer: {reviewer} {why}, so another person has to decide now"
+            )
 
 
 def check_not_erased(case: JSON, name: str) -> None:
@@ -256,9 +315,11 @@ async def policy_of_case(store: Store, case: JSON) -> Policy:
         BadInput: the text isn't kept, and the file is another by now; or somebody has altered what is kept.
     """
     recorded: JSON = case["record"].get("policy") or {}
-    sha, context = recorded.get("sha"), context_from(case["settings"])
+    sha = recorded.get("sha")
+    context = context_from(case["settings"])
     name = context.policy
-    if (text := await text_of(store, sha, "policy")) is not None:
+    text = await text_of(store, sha, "policy")
+    if text is not None:
         return parse_policy(text, str(recorded.get("name") or name))
     found = await policy_in_force(name, context.policy_definition)
     if sha and found.sha != sha:
@@ -275,7 +336,9 @@ def category_named(names: Sequence[str], given: str) -> str:
     if name.isdecimal() and int(name) < len(names):
         return names[int(name)]
     if name not in names:
-        raise BadInput(f"category: {name[:80]!r}: is none of this case's policy; they are {', '.join(names)}")
+        raise BadInput(
+            f"category: {name[:80]!r}: is none of this case's policy; they are {', '.join(names)}"
+        )
     return name
 
 
@@ -287,18 +350,30 @@ def chosen_outcome(policy: Policy, record: Record, category: str) -> JSON:
     """
     names = [each.name for each in policy.categories(record.scheme)]
     label = names.index(category_named(names, category))
-    return {"label": label, "category": names[label], "hateful": policy.is_hate(record.scheme, label)}
+    return {
+        "label": label,
+        "category": names[label],
+        "hateful": policy.is_hate(record.scheme, label),
+    }
 
 
 def appeal_result(before: Record, after: JSON) -> str:
     """Return what a decision is called: reversed, if what was hateful is not, or the other way round."""
     if after["category"] == before.category:
         return "upheld"
-    return "reversed" if before.hateful is not None and after["hateful"] != before.hateful else "changed"
+    return (
+        "reversed"
+        if before.hateful is not None and after["hateful"] != before.hateful
+        else "changed"
+    )
 
 
 def add_appeal(
-    record: Record, appeal: JSON, trial: JSON | None, after: JSON | None, clauses: Sequence[str] = ()
+    record: Record,
+    appeal: JSON,
+    trial: JSON | None,
+    after: JSON | None,
+    clauses: Sequence[str] = (),
 ) -> Record:
     """Return the record after an appeal was decided.
 
@@ -334,7 +409,13 @@ def add_appeal(
     )
     changes: JSON = {"appeals": (*record.appeals, decided), "uncertain": False}
     if after is not None:
-        changes |= {**after, "outcome": "verdict", "explanation": appeal["note"], "tie": False, "confidence": None}
+        changes |= {
+            **after,
+            "outcome": "verdict",
+            "explanation": appeal["note"],
+            "tie": False,
+            "confidence": None,
+        }
         changes |= {"votes": (), "steps": (), **probability_by_person(after["hateful"])}
     if after is not None or clauses:
         changes["clauses"] = tuple(clauses)

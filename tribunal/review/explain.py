@@ -15,7 +15,12 @@ from tribunal.core.text import parse_json
 from tribunal.core.times import format_date, format_time_left
 from tribunal.docket.graph_run import mask_traces
 from tribunal.docket.run_config import caller_config, merge_metadata
-from tribunal.docket.waiting_cases import SOMEBODY, claim_seconds_left, names_of_person, undo_seconds_left
+from tribunal.docket.waiting_cases import (
+    SOMEBODY,
+    claim_seconds_left,
+    names_of_person,
+    undo_seconds_left,
+)
 from tribunal.errors import BadInput
 from tribunal.explanations.author_letter import load_image, write_letter
 from tribunal.explanations.case_view import AuthorLetter, CaseStatus, CaseView
@@ -71,7 +76,8 @@ async def aexplain(
     """
     post = {"text": text, "image": image} if text is not None or image is not None else None
     at_hand = CaseAtHand(record, post, (await policy_in_force(policy)).source if policy else None)
-    context, run = context_from({**settings}), caller_config(config)
+    context = context_from({**settings})
+    run = caller_config(config)
     if told_to == "auditor":
         return await view_with_image(at_hand)
     mask_traces()
@@ -95,7 +101,9 @@ def explain(record: Record, **given: Any) -> CaseView | AuthorLetter:
     return run_to_end(aexplain, record, **given)
 
 
-async def view_with_image(at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True) -> CaseView:
+async def view_with_image(
+    at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True
+) -> CaseView:
     """Return the picture of a case that was found, with its image in it where that is on this machine.
 
     Without `files`, no file of this machine that the post names is read, but one of the data folder alone.
@@ -156,11 +164,18 @@ async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
     """
     from tribunal.docket.record_rows import text_of
 
-    fields, case_id = row["record"], row["id"]
+    fields = row["record"]
+    case_id = row["id"]
     if row["status"] == "cancelled":
-        raise BadInput(f"case: {case_id}: ended without an outcome: {(fields or {}).get('cancelled')}")
+        raise BadInput(
+            f"case: {case_id}: ended without an outcome: {(fields or {}).get('cancelled')}"
+        )
     if fields is None:
-        why = "its record isn't kept" if row["outcome"] else "has no outcome yet; look again once it has run"
+        why = (
+            "its record isn't kept"
+            if row["outcome"]
+            else "has no outcome yet; look again once it has run"
+        )
         raise BadInput(f"case: {case_id}: {why}")
     record = Record.model_validate(fields)
     return CaseAtHand(
@@ -179,7 +194,8 @@ async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
 def case_status(row: JSON, *, reviewer: str = "", appeals: tuple[str, ...] = ()) -> CaseStatus:
     """Return where a stored case stands, by its row. A claim of the `reviewer` who reads it is said to be theirs."""
     needs_review = row["status"] == "done" and row["question"] is not None
-    line, decided_by = row["outcome"] or row["status"], ""
+    line = row["outcome"] or row["status"]
+    decided_by = ""
     if needs_review:
         line = f"Needs review: {read_reason(row['reason']) or 'a person has to decide'}"
     elif row["status"] in ("queued", "running") and row["answer"] is not None:
@@ -215,8 +231,12 @@ def case_from_json(text: str, name: str) -> CaseAtHand:
     try:
         record = Record.model_validate(whole.get("record") or value)
     except ValidationError as error:
-        raise BadInput(f"case: {name}: is no record: {describe_validation_error(error)}; {way_out}") from error
-    post, finished, case = whole.get("post"), whole.get("finished"), whole.get("id")
+        raise BadInput(
+            f"case: {name}: is no record: {describe_validation_error(error)}; {way_out}"
+        ) from error
+    post = whole.get("post")
+    finished = whole.get("finished")
+    case = whole.get("id")
     return CaseAtHand(
         record,
         post if isinstance(post, dict) else None,

@@ -38,7 +38,8 @@ from tribunal.settings.validation import describe_validation_error
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
 
-CATEGORY, NOTE = "category", "note"
+CATEGORY = "category"
+NOTE = "note"
 INTERFACE = "interface.xml"
 _SECONDS = 120.0  # for one decision
 LOCAL_FILES = "/data/local-files/?d=images/"
@@ -51,12 +52,20 @@ T = TypeVar("T")
 
 def choice_result(category: str) -> JSON:
     """Return a chosen category, in the form of an annotation or a prediction."""
-    return {"from_name": CATEGORY, "to_name": "text", "type": "choices", "value": {"choices": [category]}}
+    return {
+        "from_name": CATEGORY,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [category]},
+    }
 
 
 def write_task(file: IO[bytes], task: JSON, *, first: bool) -> None:
     """Write a task as an element of the array that a file of tasks is."""
-    file.write((b"\n" if first else b",\n") + json.dumps(task, ensure_ascii=False).encode("utf-8", "replace"))
+    file.write(
+        (b"\n" if first else b",\n")
+        + json.dumps(task, ensure_ascii=False).encode("utf-8", "replace")
+    )
 
 
 class LabellingInterface:
@@ -66,7 +75,9 @@ class LabellingInterface:
         """Begin with the post, its image if posts are pictured, and above it the conversation before it."""
         self._view = etree.Element("View")
         if conversation:
-            self.add_text("Earlier in the conversation: read it, and don't label it", "conversation")
+            self.add_text(
+                "Earlier in the conversation: read it, and don't label it", "conversation"
+            )
         self.add_text("The post", "text")
         if pictured:
             etree.SubElement(self._view, "Image", name="image", value="$image")
@@ -77,7 +88,13 @@ class LabellingInterface:
         etree.SubElement(self._view, "Text", name=field, value=f"${field}", valueType="text")
 
     def add_choices(
-        self, name: str, options: Mapping[str, str], title: str = "", *, many: bool = False, required: bool = False
+        self,
+        name: str,
+        options: Mapping[str, str],
+        title: str = "",
+        *,
+        many: bool = False,
+        required: bool = False,
     ) -> None:
         """Add options to choose from, each with what it means: one of them, or `many`. With a title, side by side."""
         kind = {"choice": "multiple" if many else "single", "required": str(required).lower()}
@@ -90,7 +107,9 @@ class LabellingInterface:
 
     def to_xml(self, note: str) -> str:
         """Return the interface as Label Studio takes it, with a line to write in at its end, of this name."""
-        etree.SubElement(self._view, "TextArea", name=note, toName="text", placeholder="Why", maxSubmissions="1")
+        etree.SubElement(
+            self._view, "TextArea", name=note, toName="text", placeholder="Why", maxSubmissions="1"
+        )
         written: str = etree.tostring(self._view, pretty_print=True, encoding="unicode")
         return written
 
@@ -110,7 +129,9 @@ class ControlResult(ExportModel):
     def texts_of(self, name: str) -> list[str]:
         """Return the texts under a name of the value, such as `choices`."""
         held = self.value.get(name)
-        return [each for each in (held if isinstance(held, list) else [held]) if isinstance(each, str)]
+        return [
+            each for each in (held if isinstance(held, list) else [held]) if isinstance(each, str)
+        ]
 
 
 class Annotation(ExportModel):
@@ -143,11 +164,14 @@ def read_tasks(path: Path, form: type[T]) -> list[T]:
     except BadInput as error:
         raise BadInput(f"{error}; export from Label Studio as JSON") from error
     except OSError as error:
-        why, way_out = error.strerror, "give the file that Label Studio exported as JSON"
+        why = error.strerror
+        way_out = "give the file that Label Studio exported as JSON"
     except ValidationError as error:
-        why, way_out = describe_validation_error(error), "export from Label Studio as JSON, tasks of this program"
+        why = describe_validation_error(error)
+        way_out = "export from Label Studio as JSON, tasks of this program"
     except ValueError as error:
-        why, way_out = f"is no JSON: {error}", "export from Label Studio as JSON"
+        why = f"is no JSON: {error}"
+        way_out = "export from Label Studio as JSON"
     raise BadInput(f"{path}: {why}; {way_out}")
 
 
@@ -172,7 +196,9 @@ async def export_tasks(
     Raises:
         OSError: the folder can't be written.
     """
-    done, choices, pictured = ExportResult(), dict[str, str](), False
+    done = ExportResult()
+    choices = dict[str, str]()
+    pictured = False
     rows = cases_decided_by_people(store, since, until)
     if not decided:
         rows = finished_cases(store, cases.c.outcome == "pending", since=since, until=until)
@@ -190,17 +216,22 @@ async def export_tasks(
                 image = await asyncio.to_thread(copy_image, ref, folder / "images", prefix)
                 done.images_lost += bool(ref) and image is None
                 pictured = pictured or bool(image)
-                meanings = {each.name: each.meaning for each in policy.categories(row["record"]["scheme"])}
+                meanings = {
+                    each.name: each.meaning for each in policy.categories(row["record"]["scheme"])
+                }
                 choices = {**meanings, **choices}
                 write_task(file, _make_task(row, policy, image), first=not done.rows)
                 done.rows += 1
         file.write(b"\n]\n")
-    await asyncio.to_thread(write_whole, folder / INTERFACE, labelling_interface(choices, pictured=pictured))
+    await asyncio.to_thread(
+        write_whole, folder / INTERFACE, labelling_interface(choices, pictured=pictured)
+    )
     return done
 
 
 def _make_task(row: JSON, policy: Policy, image: str | None) -> JSON:
-    post, record = row["post"], row["record"]
+    post = row["post"]
+    record = row["record"]
     court = find_models_outcome(record)
     data = {
         "text": post.get("text") or "", "image": image or "", "language": record.get("language") or "",
@@ -212,8 +243,13 @@ def _make_task(row: JSON, policy: Policy, image: str | None) -> JSON:
     }  # fmt: skip
     task: JSON = {"data": data}
     if court.get("category"):
-        said = {"model_version": f"tribunal {row['graph']}", "result": [choice_result(court["category"])]}
-        task["predictions"] = [said if court.get("confidence") is None else {**said, "score": court["confidence"]}]
+        said = {
+            "model_version": f"tribunal {row['graph']}",
+            "result": [choice_result(court["category"])],
+        }
+        task["predictions"] = [
+            said if court.get("confidence") is None else {**said, "score": court["confidence"]}
+        ]
     if record["outcome"] == "verdict":
         task["annotations"] = [{"result": [choice_result(row["category"])], "ground_truth": True}]
     return task
@@ -276,7 +312,12 @@ def labelled_case(task: LabelledTask) -> LabelledCase:
     for each in task.annotations:
         if each.was_cancelled:
             continue
-        note = " ".join(word for result in each.result if result.from_name == NOTE for word in result.texts_of("text"))
+        note = " ".join(
+            word
+            for result in each.result
+            if result.from_name == NOTE
+            for word in result.texts_of("text")
+        )
         for result in each.result:
             for name in result.texts_of("choices") if result.from_name == CATEGORY else ():
                 chosen.setdefault(name, (note, f"Label Studio {each.annotator}".rstrip()))
@@ -296,9 +337,13 @@ def labelled_dataset_row(labelled: LabelledCase) -> JSON:
     """
     data = labelled.data
     if data.hate is None:
-        raise BadInput(f"case {data.case}: its task doesn't say which categories are hate; keep `hate` in its data")
+        raise BadInput(
+            f"case {data.case}: its task doesn't say which categories are hate; keep `hate` in its data"
+        )
     web = data.image.casefold().startswith(("http://", "https://"))
-    image = (data.image if web else f"images/{data.image.rpartition('/')[2]}") if data.image else None
+    image = (
+        (data.image if web else f"images/{data.image.rpartition('/')[2]}") if data.image else None
+    )
     return {
         **data.model_dump(include={"text", "language", "earlier", "post_id", "policy", "policy_sha"}),
         "id": data.case, "image": image, "category": labelled.category,
@@ -306,7 +351,9 @@ def labelled_dataset_row(labelled: LabelledCase) -> JSON:
     }  # fmt: skip
 
 
-async def decide_in_docket(labelled: Iterable[LabelledCase], database: str | None = None) -> dict[str, str]:
+async def decide_in_docket(
+    labelled: Iterable[LabelledCase], database: str | None = None
+) -> dict[str, str]:
     """Decide cases that wait in the docket of this machine, and return the ids of those that were refused, and why."""
     from tribunal.docket.docket import docket_here
 
@@ -320,7 +367,9 @@ async def decide_in_docket(labelled: Iterable[LabelledCase], database: str | Non
             docket = await docket_here(database)
             review = (await docket.record(thread)).review
             same = review is not None and review.court.get("category") == each.category
-            choice: JSON = {"action": "accept"} if same else {"action": "change", "category": each.category}
+            choice: JSON = (
+                {"action": "accept"} if same else {"action": "change", "category": each.category}
+            )
             await docket.decide(thread, answer_of(**choice, note=each.note, reviewer=each.by))
         except BadInput as error:
             refused[each.data.case] = str(error)
@@ -339,9 +388,16 @@ async def decide_at_service(url: str, key: str, labelled: Iterable[LabelledCase]
     refused = {}
     headers = {"X-API-Key": key} if key else {}
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
-    async with aiohttp.ClientSession(headers=headers, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+    async with aiohttp.ClientSession(
+        headers=headers, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()
+    ) as session:
         for each in labelled:
-            said: JSON = {"action": "change", "category": each.category, "note": each.note, "reviewer": each.by or None}
+            said: JSON = {
+                "action": "change",
+                "category": each.category,
+                "note": each.note,
+                "reviewer": each.by or None,
+            }
             if each.category == each.data.court and each.data.question:
                 # Where the case was tried again since, the court may have come to something else, and this is refused.
                 said |= {"action": "accept", "category": None, "answers": each.data.question}
@@ -351,7 +407,9 @@ async def decide_at_service(url: str, key: str, labelled: Iterable[LabelledCase]
                     if answer.status not in (200, 202):
                         refused[each.data.case] = _error_message(answer.status, await answer.text())
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                raise BadInput(f"service: {base}: {type(error).__name__}; see that it runs") from None
+                raise BadInput(
+                    f"service: {base}: {type(error).__name__}; see that it runs"
+                ) from None
     return refused
 
 

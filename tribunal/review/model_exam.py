@@ -61,17 +61,23 @@ async def examine_model(model: str, settings: JSON) -> Exam:
     """
     for name in settings:
         if name not in EXAM_SETTINGS:
-            raise BadInput(f"set: {name}: plays no part in an exam; these do: {', '.join(EXAM_SETTINGS)}")
+            raise BadInput(
+                f"set: {name}: plays no part in an exam; these do: {', '.join(EXAM_SETTINGS)}"
+            )
     context = context_from({**settings, "model": model})
     policy = await policy_in_force(context.policy)
     names = ", ".join(category.name for category in policy.categories("fine"))
-    calls, warnings, faults = list[JSON](), dict[str, None](), list[str]()
+    calls = list[JSON]()
+    warnings = dict[str, None]()
+    faults = list[str]()
     told_apart = quoted = 0
     for number, post in enumerate(EXAM_POSTS, start=1):
         shown = Post(id=f"exam-{number}", text=post.text, language="en")
         state = {"post": shown.dump(), "context": {"settings": settings | {"model": model}}}
         try:
-            answer = await ask(EXAMINED, state, Runtime(context=context), categories=operator_words(names))
+            answer = await ask(
+                EXAMINED, state, Runtime(context=context), categories=operator_words(names)
+            )
         except ModelError as error:
             if isinstance(error, CallFailed) and error.kind not in _OF_THE_MODEL:
                 raise
@@ -81,7 +87,9 @@ async def examine_model(model: str, settings: JSON) -> Exam:
             continue
         calls += answer.log["calls"]
         warnings |= dict.fromkeys(answer.log["warnings"])
-        told_apart += policy.is_hate("fine", policy.label("fine", answer.value.category)) == post.is_hateful
+        told_apart += (
+            policy.is_hate("fine", policy.label("fine", answer.value.category)) == post.is_hateful
+        )
         quoted += quotes_post(answer.value, post.text)
     [examined] = model_names(model, "model")
     address = exam_address(provider_of(examined).base_url((await current_registry()).environment))

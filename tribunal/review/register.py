@@ -9,7 +9,13 @@ from typing import Any
 import aiohttp
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy import select, update
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    stop_after_attempt,
+    wait_exponential,
+)
 
 from tribunal.core.text import scrub
 from tribunal.core.times import database_now
@@ -58,11 +64,17 @@ class Register:
         Raises:
             BadInput: the address or the token is none.
         """
-        self._url, self._token, self._attempts = check_address("to", url), token.strip(), attempts
+        self._url = check_address("to", url)
+        self._token = token.strip()
+        self._attempts = attempts
         if not self._token or not self._token.isprintable():
-            raise BadInput("token: there is none; set TRIBUNAL_DSA_TOKEN to the platform's API token")
+            raise BadInput(
+                "token: there is none; set TRIBUNAL_DSA_TOKEN to the platform's API token"
+            )
 
-    async def send_batch(self, session: aiohttp.ClientSession, bodies: list[JSON]) -> dict[str, JSON]:
+    async def send_batch(
+        self, session: aiohttp.ClientSession, bodies: list[JSON]
+    ) -> dict[str, JSON]:
         """Send a batch.
 
         Returns:
@@ -77,12 +89,21 @@ class Register:
         while left:
             status, answer = await self._post_with_retries(session, left)
             if status == 201:
-                created = {each.puid: each.model_dump(exclude={"puid"}) for each in answer.statements}
-                return ended | {each["puid"]: {"status": "sent", **created.get(each["puid"], {})} for each in left}
+                created = {
+                    each.puid: each.model_dump(exclude={"puid"}) for each in answer.statements
+                }
+                return ended | {
+                    each["puid"]: {"status": "sent", **created.get(each["puid"], {})}
+                    for each in left
+                }
             if status in (401, 403):
-                raise BadInput(f"token: the register refused it ({status}); see to TRIBUNAL_DSA_TOKEN")
+                raise BadInput(
+                    f"token: the register refused it ({status}); see to TRIBUNAL_DSA_TOKEN"
+                )
             if status != 422:
-                raise BadInput(f"to: {self._url}: answered {status}; see that it is the address of its /statements")
+                raise BadInput(
+                    f"to: {self._url}: answered {status}; see that it is the address of its /statements"
+                )
             # None of a batch is created where one is wrong: those that it names are set aside, the others sent again.
             everything = {each["puid"]: self._refused(answer.message) for each in left}
             wrong = self._find_faults(left, answer) or everything
@@ -93,12 +114,16 @@ class Register:
     def _find_faults(self, bodies: list[JSON], answer: _RegisterAnswer) -> dict[str, JSON]:
         """Return the statements that an answer names: those that are wrong, and those that the register had before."""
         existing = answer.errors.get("existing_puids", ())
-        found: dict[str, JSON] = {each["puid"]: {"status": "known"} for each in bodies if each["puid"] in existing}
+        found: dict[str, JSON] = {
+            each["puid"]: {"status": "known"} for each in bodies if each["puid"] in existing
+        }
         for place, each in enumerate(bodies):
             faults = answer.errors.get(f"statement_{place}")
             if isinstance(faults, dict):
                 said = [
-                    str(word) for words in faults.values() for word in (words if isinstance(words, list) else [words])
+                    str(word)
+                    for words in faults.values()
+                    for word in (words if isinstance(words, list) else [words])
                 ]
                 found[each["puid"]] = self._refused(" ".join(said))
         return found
@@ -128,15 +153,21 @@ class Register:
                 f"to: {self._url}: {error}, {self._attempts} times; the same command sends what is left"
             ) from None
 
-    async def _post_once(self, session: aiohttp.ClientSession, bodies: list[JSON]) -> tuple[int, _RegisterAnswer]:
+    async def _post_once(
+        self, session: aiohttp.ClientSession, bodies: list[JSON]
+    ) -> tuple[int, _RegisterAnswer]:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         try:
             async with (
                 asyncio.timeout(_TIMEOUT),
-                session.post(self._url, json={"statements": bodies}, headers=headers, allow_redirects=False) as answer,
+                session.post(
+                    self._url, json={"statements": bodies}, headers=headers, allow_redirects=False
+                ) as answer,
             ):
                 if answer.status == 429 or answer.status >= 500:
-                    raise _RegisterBusy(f"answered {answer.status}", answer.headers.get("Retry-After", ""))
+                    raise _RegisterBusy(
+                        f"answered {answer.status}", answer.headers.get("Retry-After", "")
+                    )
                 body = await answer.content.read(_MOST_ANSWER)
         except TimeoutError:
             raise _RegisterBusy("gave no answer in time") from None

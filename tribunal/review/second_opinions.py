@@ -16,33 +16,52 @@ from tribunal.explanations.deciders import rule_of_policy
 from tribunal.nodes.forms import named_clauses
 from tribunal.prompts.policy import Policy
 from tribunal.review.appeals import Appeals, NewAppeal
-from tribunal.review.claims import NO_ANSWER, NO_CLAIM, ClaimStore, category_named, check_not_erased, policy_of_case
+from tribunal.review.claims import (
+    NO_ANSWER,
+    NO_CLAIM,
+    ClaimStore,
+    category_named,
+    check_not_erased,
+    policy_of_case,
+)
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, Who, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import second_opinions
 
-_POST = ("text", "image", "language", "earlier")  # what of a post is shown: its name may tell who decided on it
+_POST = (
+    "text",
+    "image",
+    "language",
+    "earlier",
+)  # what of a post is shown: its name may tell who decided on it
 
 
 class SecondOpinions(ClaimStore):
     """The second opinions of a database. Through `appeals` a lead reopens a case."""
 
-    table, noun = second_opinions, "opinion"
-    claimed_kind, released_kind = "opinion.claimed", "opinion.given_back"
-    answered_kind, undone_kind = "opinion.answered", "opinion.undone"
+    table = second_opinions
+    noun = "opinion"
+    claimed_kind = "opinion.claimed"
+    released_kind = "opinion.given_back"
+    answered_kind = "opinion.answered"
+    undone_kind = "opinion.undone"
 
     def __init__(self, store: Store, appeals: Appeals) -> None:
         """Keep the database and its appeals."""
         super().__init__(store)
         self._appeals = appeals
 
-    async def search(self, status: str, *, before: str | None = None, limit: int = 50, besides: str = "") -> list[JSON]:
+    async def search(
+        self, status: str, *, before: str | None = None, limit: int = 50, besides: str = ""
+    ) -> list[JSON]:
         """Return second opinions of a status, in the order of their ids, which tells nothing of their cases.
 
         Those of cases that the person `besides` decided first are left out.
         """
-        query = select(second_opinions).where(second_opinions.c.status == status, second_opinions.c.id > (before or ""))
+        query = select(second_opinions).where(
+            second_opinions.c.status == status, second_opinions.c.id > (before or "")
+        )
         if besides:
             first = second_opinions.c.first
             query = query.where(or_(first.is_(None), first.not_in(names_of_person(besides))))
@@ -94,7 +113,11 @@ class SecondOpinions(ClaimStore):
         named = list(named_clauses(policy, clauses))
         async with self._store.transaction() as connection:
             case, row = await self._lock_answer(connection, opinion_id, held)
-            if row["second"] == reviewer and row["second_category"] == chosen and row["note"] == note:
+            if (
+                row["second"] == reviewer
+                and row["second_category"] == chosen
+                and row["note"] == note
+            ):
                 return row  # given once more: the answer was lost on the way
             self._check_may_decide(case, row, reviewer)
             if undo_seconds:
@@ -105,7 +128,12 @@ class SecondOpinions(ClaimStore):
                 "status": "agreed" if agrees else "disagreed", "second": reviewer, "second_category": chosen,
                 "note": note, "clauses": named, "given": held["at"] if held else database_now(), **NO_CLAIM,
             })  # fmt: skip
-            details = {"reviewer": reviewer, "category": chosen, "agrees": agrees, "note_sha": sha(note)}
+            details = {
+                "reviewer": reviewer,
+                "category": chosen,
+                "agrees": agrees,
+                "note_sha": sha(note),
+            }
             details |= {"clauses": named} if named else {}
             await self._log(connection, by, "opinion.given", row, **details)
         return row
@@ -132,28 +160,42 @@ class SecondOpinions(ClaimStore):
             new = NewAppeal(kind="reopened", appellant=lead, reason=reason)
             # Under a name of its own, so that a second attempt finds what the first one opened.
             once = f"settles {opinion_id}"
-            appeal, _ = await self._appeals.open_appeal(row["case_id"], new, key_id, by, idempotency_key=once)
+            appeal, _ = await self._appeals.open_appeal(
+                row["case_id"], new, key_id, by, idempotency_key=once
+            )
             appeal_id = appeal["id"]
         async with self._store.transaction() as connection:
             self._check_disagreed(await self._update(connection, opinion_id, {}), held)
             at = held["at"] if held else database_now()
-            settled = {"status": "settled", "settled_by": lead, "settled": at, "appeal_id": appeal_id}
+            settled = {
+                "status": "settled",
+                "settled_by": lead,
+                "settled": at,
+                "appeal_id": appeal_id,
+            }
             row = await self._update(connection, opinion_id, {**settled, **NO_ANSWER, **NO_CLAIM})
             await self._log(connection, by, "opinion.settled", row, lead=lead, appeal=appeal_id)
         return row
 
     async def _carry_out(self, row_id: str, answer: JSON) -> None:
         """Give the opinion, or settle the disagreement, as a person did who may not undo it any more."""
-        person, by = answer["reviewer"], Who.model_validate(answer["by"])
+        person = answer["reviewer"]
+        by = Who.model_validate(answer["by"])
         if answer["action"] == "settle":
-            await self.settle(row_id, person, answer["note"] or None, answer["key_id"], by, held=answer)
+            await self.settle(
+                row_id, person, answer["note"] or None, answer["key_id"], by, held=answer
+            )
         else:
             clauses = answer["clauses"]
-            await self.give(row_id, person, answer["category"], answer["note"], by, clauses=clauses, held=answer)
+            await self.give(
+                row_id, person, answer["category"], answer["note"], by, clauses=clauses, held=answer
+            )
 
     def _check_waits(self, row: JSON, reviewer: str) -> None:
         if row["status"] != "waiting":
-            raise Problem("conflict", f"opinion: {row['id']}: was given already, by {row['second']}")
+            raise Problem(
+                "conflict", f"opinion: {row['id']}: was given already, by {row['second']}"
+            )
         super()._check_waits(row, reviewer)
 
     def _check_disagreed(self, row: JSON, held: JSON | None) -> None:
@@ -163,5 +205,7 @@ class SecondOpinions(ClaimStore):
             raise Problem("conflict", f"opinion: {row['id']}: {why}")
         if row["answer"] != held:
             by = (row["answer"] or {}).get("reviewer")
-            why = f"is being settled by {by} right now; look again soon" if by else "this was undone"
+            why = (
+                f"is being settled by {by} right now; look again soon" if by else "this was undone"
+            )
             raise Problem("conflict", f"opinion: {row['id']}: {why}")

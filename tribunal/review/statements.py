@@ -41,7 +41,13 @@ from tribunal.explanations.notices import (
 )
 from tribunal.process.files import write_whole
 from tribunal.prompts.policy import Policy
-from tribunal.review.case_tables import count_cases, decision_time_conditions, finished_cases, has_words, policy_of_row
+from tribunal.review.case_tables import (
+    count_cases,
+    decision_time_conditions,
+    finished_cases,
+    has_words,
+    policy_of_row,
+)
 from tribunal.schema import JSON
 from tribunal.settings.validation import describe_validation_error
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
@@ -53,8 +59,12 @@ _GONE = "[…]"
 _MOST = 2000
 _WORD = re.compile(r"\w+")
 _RUN = 3  # words in a row that an explanation shares with the post are taken for a quotation
-_QUOTED = re.compile(r"“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|«[^»]*»|「[^」]*」|『[^』]*』|‘[^’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)")
-_PERSONAL = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|[@#]\w+|\+?\d[\d\s()/-]{5,}\d")
+_QUOTED = re.compile(
+    r"“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|«[^»]*»|「[^」]*」|『[^』]*』|‘[^’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)"
+)
+_PERSONAL = re.compile(
+    r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|[@#]\w+|\+?\d[\d\s()/-]{5,}\d"
+)
 
 
 @dataclass
@@ -83,7 +93,8 @@ async def make_statements(store: Store, folder: Path, wanted: StatementRequest) 
     """
     async for _ in _missing_statements(store, wanted, StatementsMade()):
         pass  # every one is held to the rules before the first is kept
-    made, batch = StatementsMade(), list[tuple[str, Statement]]()
+    made = StatementsMade()
+    batch = list[tuple[str, Statement]]()
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     name = f"statements-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
 
@@ -111,7 +122,8 @@ async def _missing_statements(
     restricted = or_(cases.c.hateful.is_(True), cases.c.record["label"].as_integer() > 0)
     against = (cases.c.outcome == "verdict", cases.c.hateful.is_not(None), restricted, *within)
     stated = exists().where(statements.c.case_id == cases.c.id)
-    if before := await count_cases(store, *against, stated):
+    before = await count_cases(store, *against, stated)
+    if before:
         made.left_out["stated before"] = before
     async for row in finished_cases(store, *against, ~stated):
         if not row["record"] or row["record"].get("outcome") != "verdict":
@@ -153,12 +165,18 @@ def statement_of(row: JSON, wanted: StatementRequest, policy: Policy | None) -> 
     Raises:
         BadInput: a field is missing or wrong; which, and where it may be told.
     """
-    told, record, content = wanted.mapping.fields_for(row["category"]), row["record"], _content_types(row)
-    why = (model_explanation(row) if wanted.explanations else None) or category_explanation(row, policy)
+    told = wanted.mapping.fields_for(row["category"])
+    record = row["record"]
+    content = _content_types(row)
+    why = (model_explanation(row) if wanted.explanations else None) or category_explanation(
+        row, policy
+    )
     illegal = told.get("decision_ground") == "DECISION_GROUND_ILLEGAL_CONTENT"
     language = str(record.get("language") or "").partition("-")[0].upper()
     category = told.get("category") or _derived_category(record, illegal=illegal)
-    keywords = ("KEYWORD_HATE_SPEECH",) if record.get("hateful", True) and category == _SPEECH else None
+    keywords = (
+        ("KEYWORD_HATE_SPEECH",) if record.get("hateful", True) and category == _SPEECH else None
+    )
     # The register's id follows from the case's, which can't be derived from it.
     digest = hashlib.sha256(f"statement of reasons {row['id']}".encode()).hexdigest()
     derived: JSON = {
@@ -182,7 +200,11 @@ def statement_of(row: JSON, wanted: StatementRequest, policy: Policy | None) -> 
         return Statement.model_validate(fields)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        fault = describe_validation_error(error) if first["loc"] else first["msg"].removeprefix("Value error, ")
+        fault = (
+            describe_validation_error(error)
+            if first["loc"]
+            else first["msg"].removeprefix("Value error, ")
+        )
         if first["type"] == "missing":
             fault = f"{first['loc'][-1]}: is missing"
         raise BadInput(
@@ -200,7 +222,9 @@ def _derived_category(record: JSON, *, illegal: bool) -> str | None:
 
 def _content_types(row: JSON) -> dict[str, str]:
     """Return what the post consists of, each with its words; of one that was erased, what a model was shown of it."""
-    shown, post, kept = row["record"].get("shown") or (), row["post"] or {}, has_words(row)
+    shown = row["record"].get("shown") or ()
+    post = row["post"] or {}
+    kept = has_words(row)
     text = str(post.get("text") or "").strip() if kept else "text" in shown
     image = post.get("image") if kept else "image" in shown
     return {
@@ -244,7 +268,11 @@ def _describe_findings(row: JSON) -> str:
     else:
         sentences = [f"The system found that it {_name_finding(models)}."]
     for each in people:
-        who = "A person reviewed the case and" if each.kind == "review" else "The decision was contested, and a person"
+        who = (
+            "A person reviewed the case and"
+            if each.kind == "review"
+            else "The decision was contested, and a person"
+        )
         did = f"found that it {_name_finding(each)}"
         if each.result in ("accepted", "upheld"):
             did = f"confirmed the category {make_visible(str(each.category))}"
@@ -255,13 +283,16 @@ def _describe_findings(row: JSON) -> str:
 
 
 def _name_finding(finding: Finding) -> str:
-    is_what = "falls under the category" if finding.hateful is False else "is hate speech of the category"
+    is_what = (
+        "falls under the category" if finding.hateful is False else "is hate speech of the category"
+    )
     return f"{is_what} {make_visible(str(finding.category))}"
 
 
 def category_explanation(row: JSON, policy: Policy | None) -> str:
     """Return why it breaks the rules, without a word of the post: fields `…_content_explanation`."""
-    record, category = row["record"], row["category"]
+    record = row["record"]
+    category = row["category"]
     clauses = applied_clauses(policy, category, record.get("clauses") or ()) if policy else ()
     categories = policy.categories(record["scheme"]) if policy else ()
     meaning = next((each.meaning for each in categories if each.name == category), "")
@@ -283,7 +314,8 @@ def model_explanation(row: JSON) -> str | None:
 
     None where a person changed the outcome (they are the person's words then), or the post isn't there to compare with.
     """
-    record, post = row["record"], row["post"]
+    record = row["record"]
+    post = row["post"]
     theirs = any(each["result"] != "upheld" for each in record.get("appeals") or [])
     if not post or theirs or (record.get("review") or {}).get("action") == "edit":
         return None
@@ -304,7 +336,12 @@ def _remove_quotations(said: str, post: str) -> str:
     runs = {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
     found = list(_WORD.finditer(said))
     told = [each[0].casefold() for each in found]
-    out = {at + step for at in range(len(told)) if tuple(told[at : at + length]) in runs for step in range(length)}
+    out = {
+        at + step
+        for at in range(len(told))
+        if tuple(told[at : at + length]) in runs
+        for step in range(length)
+    }
     for at in sorted(out, reverse=True):
         said = said[: found[at].start()] + _GONE + said[found[at].end() :]
     return re.sub(rf"{re.escape(_GONE)}(?:\W{{1,3}}{re.escape(_GONE)})+", _GONE, said)
@@ -336,11 +373,19 @@ class Statement(StatementFields):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        decisions = ("decision_visibility", "decision_monetary", "decision_provision", "decision_account")
+        decisions = (
+            "decision_visibility",
+            "decision_monetary",
+            "decision_provision",
+            "decision_account",
+        )
         if not any(getattr(self, name) for name in decisions):
-            raise ValueError(f"{decisions[0]}: what was done is missing; give one of {', '.join(decisions)}")
+            raise ValueError(
+                f"{decisions[0]}: what was done is missing; give one of {', '.join(decisions)}"
+            )
         wanted = {
-            "decision_visibility_other": "DECISION_VISIBILITY_OTHER" in (self.decision_visibility or ()),
+            "decision_visibility_other": "DECISION_VISIBILITY_OTHER"
+            in (self.decision_visibility or ()),
             "decision_monetary_other": self.decision_monetary == "DECISION_MONETARY_OTHER",
             "content_type_other": "CONTENT_TYPE_OTHER" in self.content_type,
         }
@@ -355,7 +400,9 @@ class Statement(StatementFields):
             if not needed and getattr(self, name) is not None:
                 raise ValueError(f"{name}: doesn't belong to what else is said; leave it out")
         if illegal and self.incompatible_content_illegal is not None:
-            raise ValueError("incompatible_content_illegal: belongs to DECISION_GROUND_INCOMPATIBLE_CONTENT")
+            raise ValueError(
+                "incompatible_content_illegal: belongs to DECISION_GROUND_INCOMPATIBLE_CONTENT"
+            )
         if self.source_identity is not None and self.source_type == "SOURCE_VOLUNTARY":
             raise ValueError("source_identity: a voluntary decision has no notifier; leave it out")
         other = "KEYWORD_OTHER" in (self.category_specification or ())
@@ -364,7 +411,9 @@ class Statement(StatementFields):
         for name in type(self).model_fields:
             end = getattr(self, name) if name.startswith("end_date_") else None
             if end is not None and end < self.application_date:
-                raise ValueError(f"{name}: {end}: lies before the application date, {self.application_date}")
+                raise ValueError(
+                    f"{name}: {end}: lies before the application date, {self.application_date}"
+                )
         return self
 
     def to_wire(self) -> JSON:

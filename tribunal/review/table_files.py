@@ -24,13 +24,25 @@ def check_address(field: str, url: str) -> str:
     """
     try:
         parsed = urlsplit(url)
-        host, alone = parsed.hostname, parsed.port is None or parsed.port > 0
+        host = parsed.hostname
+        alone = parsed.port is None or parsed.port > 0
     except ValueError:
-        host, alone = None, False
-    if not alone or not host or parsed.scheme not in ("http", "https") or "@" in parsed.netloc or not url.isprintable():
-        raise BadInput(f"{field}: is no address of the form https://host/path, without a user in it")
+        host = None
+        alone = False
+    if (
+        not alone
+        or not host
+        or parsed.scheme not in ("http", "https")
+        or "@" in parsed.netloc
+        or not url.isprintable()
+    ):
+        raise BadInput(
+            f"{field}: is no address of the form https://host/path, without a user in it"
+        )
     if parsed.scheme == "http" and not _is_loopback(host):
-        raise BadInput(f"{field}: {host}: is not asked over http, where others could read the key; give https")
+        raise BadInput(
+            f"{field}: {host}: is not asked over http, where others could read the key; give https"
+        )
     return url
 
 
@@ -81,7 +93,8 @@ class TableWriter:
         if form not in FORMATS:
             raise BadInput(f"format: {form!r}: is none of {', '.join(FORMATS)}")
         self._columns = columns
-        self._rows, self._bytes = list[JSON](), 0
+        self._rows = list[JSON]()
+        self._bytes = 0
         self._parquet: Any = None
         self._closed = False
         if form == "parquet":
@@ -100,12 +113,15 @@ class TableWriter:
         cells = {name: _writable_value(row.get(name)) for name in self._columns}
         if self._parquet:
             self._rows.append(cells)
-            self._bytes += 200 + sum(len(value) for value in cells.values() if isinstance(value, str))
+            self._bytes += 200 + sum(
+                len(value) for value in cells.values() if isinstance(value, str)
+            )
             if self._bytes > _GROUP_BYTES:
                 self._write_group()
         elif self._csv:
             self._csv.write_row(
-                json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in cells.values()
+                json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell
+                for cell in cells.values()
             )
         else:
             self._text.write(json.dumps(cells, ensure_ascii=False) + "\n")
@@ -125,7 +141,8 @@ class TableWriter:
         from pyarrow import Table
 
         self._parquet.write_table(Table.from_pylist(self._rows, schema=self._parquet.schema))
-        self._rows, self._bytes = [], 0
+        self._rows = []
+        self._bytes = 0
 
 
 def arrow_schema(columns: Mapping[str, ColumnKind]) -> Any:

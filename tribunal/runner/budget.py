@@ -49,7 +49,8 @@ def read_spending(folder: Path, prices: Prices | None) -> Iterator[Spending]:
     price = prices.cost_of_call if prices else None
     for name in (RESULTS, SUPERSEDED):
         for start in read_line_starts(folder / name):
-            if (result := summarize_result(start.line)) is not None:
+            result = summarize_result(start.line)
+            if result is not None:
                 yield spending_of(result.calls, price)
 
 
@@ -69,11 +70,14 @@ class RunBudget:
         repeated_posts: how many were begun again, since what their first try cost is unknown.
     """
 
-    def __init__(self, limits: RunLimits, spent: Iterable[Spending] = (), context: Context | None = None) -> None:
+    def __init__(
+        self, limits: RunLimits, spent: Iterable[Spending] = (), context: Context | None = None
+    ) -> None:
         """Start from what each result before, or all of them, have spent; the run's settings limit one post."""
         self._most = limits.most
         self._of_a_post = Limits(context.max_calls, context.max_tokens) if context else NO_LIMITS
-        self._spent, self._dearest = limits.elsewhere, NO_SPENDING
+        self._spent = limits.elsewhere
+        self._dearest = NO_SPENDING
         self.under_way = self.repeated_posts = 0
         for each in spent:
             self._add_spending(each)
@@ -117,7 +121,12 @@ class RunBudget:
     @property
     def _reservation(self) -> Spending:
         """Return the reservation of a running post; a post of unknown cost counts as this."""
-        return Spending(**{name: getattr(self._of_a_post, name) or getattr(self._dearest, name) for name, *_ in _KINDS})
+        return Spending(
+            **{
+                name: getattr(self._of_a_post, name) or getattr(self._dearest, name)
+                for name, *_ in _KINDS
+            }
+        )
 
     def _limits_without_room(self, more: int = 1) -> Iterator[tuple[str, str]]:
         """Yield the limits that do not suffice for so many more posts, by option and in words."""
@@ -126,10 +135,16 @@ class RunBudget:
             limit = getattr(self._most, name)
             if limit is None:
                 continue
-            spent, one = getattr(self._spent, name), getattr(held, name)
+            spent = getattr(self._spent, name)
+            one = getattr(held, name)
             if name == "money" and self._spent.unpriced:
-                yield "", "a model has no price, so what the run costs is not known; add it to the file of --prices"
+                yield (
+                    "",
+                    "a model has no price, so what the run costs is not known; add it to the file of --prices",
+                )
             elif (more and spent >= limit) or spent + one * (self.under_way + more) > limit:
                 said = words.format(spent, limit)
-                said += f", and a post may take {number.format(one)}" if one and spent < limit else ""
+                said += (
+                    f", and a post may take {number.format(one)}" if one and spent < limit else ""
+                )
                 yield f"{option} more than {limit:,}", said

@@ -17,7 +17,16 @@ from tribunal.docket.leases import Held, without_earlier_calls
 from tribunal.errors import BadInput
 from tribunal.models.budget import Allowance, Spending, spending_of
 from tribunal.runner.outages import DATABASE_AWAY, Outages, retry_while_away
-from tribunal.runner.outcome import Decided, Invalid, Lost, Outcome, RunnerTelemetry, Stopped, TrialObserver, Waits
+from tribunal.runner.outcome import (
+    Decided,
+    Invalid,
+    Lost,
+    Outcome,
+    RunnerTelemetry,
+    Stopped,
+    TrialObserver,
+    Waits,
+)
 from tribunal.runner.result_lines import record_of_unusable_post
 from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Call, Record
@@ -53,7 +62,12 @@ class CaseAttempt:
 
     def add_event(self, event: JSON) -> None:
         """Take in an event of the attempt's stream."""
-        row = {"case_id": self.held.id, "number": next(self._numbers), "attempt": self.held.attempt, "event": event}
+        row = {
+            "case_id": self.held.id,
+            "number": next(self._numbers),
+            "attempt": self.held.attempt,
+            "event": event,
+        }
         self.events.append(row)
         self.observer.observe_event(event)
 
@@ -65,9 +79,14 @@ class CaseLedger:
         is_stopping: whether this replica ends, so that an attempt that is cancelled goes back to the queue.
     """
 
-    def __init__(self, store: Store, case_store: CaseStore, outages: Outages, telemetry: RunnerTelemetry) -> None:
+    def __init__(
+        self, store: Store, case_store: CaseStore, outages: Outages, telemetry: RunnerTelemetry
+    ) -> None:
         """Use a case store; the `outages` are told about every case that waits for a server."""
-        self._store, self._case_store, self._outages, self._telemetry = store, case_store, outages, telemetry
+        self._store = store
+        self._case_store = case_store
+        self._outages = outages
+        self._telemetry = telemetry
         self.is_stopping = False
 
     @asynccontextmanager
@@ -106,8 +125,12 @@ class CaseLedger:
         Raises:
             TakenOver: another replica has the case now; nothing was stored.
         """
-        held, record = case.held, cast("Record", decided.record)  # whole, since it was made in this process
-        paid, spent = without_earlier_calls(held, record), case.allowance.close()
+        held, record = (
+            case.held,
+            cast("Record", decided.record),
+        )  # whole, since it was made in this process
+        paid = without_earlier_calls(held, record)
+        spent = case.allowance.close()
         calls = {call["id"]: Call.model_validate(call) for call in decided.calls}
         calls |= {call.id: call for call in paid.calls}
         money = self._money_of(list(calls.values()))
@@ -123,12 +146,15 @@ class CaseLedger:
 
     async def hold(self, case: CaseAttempt, waits: Waits) -> None:
         """Let a case go on when its provider answers again."""
-        hold, spent = cast("Hold", waits.hold), case.allowance.close()
+        hold = cast("Hold", waits.hold)
+        spent = case.allowance.close()
         case.observer.hold(waits.calls)
         money = self._money_of([Call.model_validate(call) for call in waits.calls])
         lease = self._case_store.lease_of(case.held)
         await retry_while_away(lambda: self._case_store.write_events(case.events[:]))
-        await retry_while_away(lambda: hold_case(self._store, lease, case.held, hold, waits.calls, spent, money))
+        await retry_while_away(
+            lambda: hold_case(self._store, lease, case.held, hold, waits.calls, spent, money)
+        )
         await self._outages.settle(hold)
 
     async def give_back(self, case: CaseAttempt, why: Lost | Stopped) -> None:
@@ -139,7 +165,9 @@ class CaseLedger:
             if self.is_stopping:
                 await self._case_store.give_back(case.held, spent)
             else:
-                await self._case_store.cancel(case.held, "who asked for it went away before it was decided", spent)
+                await self._case_store.cancel(
+                    case.held, "who asked for it went away before it was decided", spent
+                )
         elif why.taken_over:
             case.observer.end = "taken_over"
         else:
@@ -164,7 +192,9 @@ class CaseLedger:
             return Invalid(str(error))
         if not isinstance(error, Exception):
             return None
-        if case.has_failed:  # a failure that can't be stored, either; a few more attempts may do better
+        if (
+            case.has_failed
+        ):  # a failure that can't be stored, either; a few more attempts may do better
             _LOG.error("case %s: its failure could not be stored", case.held.id, exc_info=error)
             return Lost()
         _LOG.error("case %s: could not be tried", case.held.id, exc_info=error)

@@ -25,18 +25,28 @@ class Worker:
     """Tries cases, at most `in_flight` at a time."""
 
     def __init__(
-        self, case_store: CaseStore, store: Store, in_flight: int, telemetry: RunnerTelemetry, outages: Outages
+        self,
+        case_store: CaseStore,
+        store: Store,
+        in_flight: int,
+        telemetry: RunnerTelemetry,
+        outages: Outages,
     ) -> None:
         """Begin with no case."""
         self.outages = outages
         self.trials_on_checkpoints = Trials(store, case_store)
-        self._case_store, self._telemetry = case_store, telemetry
+        self._case_store = case_store
+        self._telemetry = telemetry
         self._ledger = CaseLedger(store, case_store, outages, telemetry)
-        self._room, self._in_flight, self._taken = asyncio.Semaphore(in_flight), in_flight, 0
+        self._room = asyncio.Semaphore(in_flight)
+        self._in_flight = in_flight
+        self._taken = 0
         self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[Decided | Invalid | None]] = {}
         self._beginning: set[str] = set()  # cases that are taken up, and not tried yet
-        self.held_in_memory: set[str] = set()  # cases that are not to be kept, and wait for a provider without a place
+        self.held_in_memory: set[str] = (
+            set()
+        )  # cases that are not to be kept, and wait for a provider without a place
 
     @property
     def stopping(self) -> bool:
@@ -97,7 +107,9 @@ class Worker:
         """Return whether a case can be tried here; if not, cancel it, or give it back when this replica stops."""
         if held.post is None:
             await self._case_store.cancel(
-                held, "its replica ended, and the post was not to be kept; send it again", Spending()
+                held,
+                "its replica ended, and the post was not to be kept; send it again",
+                Spending(),
             )
         elif held.attempt - held.attempts_before > _MAX_ATTEMPTS:
             why = f"{_MAX_ATTEMPTS} attempts ended without an outcome: their replicas ended, or their log says why"
@@ -110,7 +122,9 @@ class Worker:
 
     def _begin(self, held: Held) -> asyncio.Task[Decided | Invalid | None]:
         def end(ended: asyncio.Task[Decided | Invalid | None]) -> None:
-            if self.trials.get(held.id) is ended:  # else the case was taken from it, and is tried here once more
+            if (
+                self.trials.get(held.id) is ended
+            ):  # else the case was taken from it, and is tried here once more
                 del self.trials[held.id]
                 self.outages.end(held.id)
             if held.id in self.held_in_memory:
@@ -142,11 +156,13 @@ class Worker:
         """
         held = case.held
         hold: Hold | None = None
-        is_decided, earlier_calls = False, list[JSON]()
+        is_decided = False
+        earlier_calls = list[JSON]()
 
         async def decide(record: Record, calls: list[JSON]) -> bool:
             nonlocal hold, is_decided
-            is_decided, hold = True, await self.outages.decide(held, record, calls)
+            is_decided = True
+            hold = await self.outages.decide(held, record, calls)
             return hold is not None
 
         while True:
@@ -155,16 +171,22 @@ class Worker:
                 if not self.outages.admit(held.id, needed):
                     await self._wait_in_memory(held)
             await self.outages.begin_probe(held.id)
-            hold, is_decided, given_up = None, False, self.outages.given_up(held)
+            hold = None
+            is_decided = False
+            given_up = self.outages.given_up(held)
             patient = not given_up
-            result = await self._run_graph(case, hold=decide if patient else None, given_up=given_up)
+            result = await self._run_graph(
+                case, hold=decide if patient else None, given_up=given_up
+            )
             made = list(result.calls) or [call.dump() for call in result.record.calls]
             calls = (*earlier_calls, *made)
             if patient and not is_decided:
                 await decide(result.record, made)
             if hold is None:
                 question = result.question.dump() if result.question else None
-                return Decided(result.record, calls=calls, question=question, has_checkpoints=result.written)
+                return Decided(
+                    result.record, calls=calls, question=question, has_checkpoints=result.written
+                )
             if held.keep:
                 hold = hold if result.held else hold.model_copy(update={"begin_anew": True})
                 return Waits(result.record, calls=calls, hold=hold)
@@ -182,7 +204,8 @@ class Worker:
 
     async def _run_graph(self, case: CaseAttempt, **how: Any) -> TrialResult:
         """Run the graph of a case; `how` is what else `Trials.run` takes."""
-        held, how = case.held, {"allowance": case.allowance, **how}
+        held = case.held
+        how = {"allowance": case.allowance, **how}
         if held.via != "service":  # of the terminal: its settings and its image are the operator's
             await asyncio.to_thread(trusted_graph, held.graph)
             with stored_settings():
@@ -199,7 +222,9 @@ class Worker:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while self.trials and not hurry.done() and (left := deadline - loop.time()) > 0:
-            await asyncio.wait([*self.trials.values(), hurry], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [*self.trials.values(), hurry], timeout=left, return_when=asyncio.FIRST_COMPLETED
+            )
         hurry.cancel()
         running = list(self.trials.values())
         for trial in running:

@@ -35,7 +35,12 @@ from tribunal.runner.outcome import (
 )
 from tribunal.runner.pins import check_pins
 from tribunal.runner.prices import Prices
-from tribunal.runner.result_lines import needs_likeness, record_of_unusable_post, record_without_graph, result_line
+from tribunal.runner.result_lines import (
+    needs_likeness,
+    record_of_unusable_post,
+    record_without_graph,
+    result_line,
+)
 from tribunal.runner.results import Sample
 from tribunal.schema import JSON, Call, Record
 from tribunal.settings.context import context_from, settings_for_record
@@ -49,35 +54,55 @@ class PostDecider:
 
         `prices` give a verdict that is kept its cost. `pinned` has to be found as it is told here, unless None.
         """
-        self._job, self._prices, self._pinned = job, prices, pinned
+        self._job = job
+        self._prices = prices
+        self._pinned = pinned
         self.unkept_verdicts = 0  # how many could not be kept in the database
         self._registry: ModelRegistry | None = None
         self._lowered_before: dict[ModelName, int] = {}
         self._server_wait = NO_WAIT
         self._on_server: Callable[[str, str], None] = lambda provider, why: None
 
-    def wait_for_servers(self, settings: WaitSettings, on_server: Callable[[str, str], None]) -> None:
+    def wait_for_servers(
+        self, settings: WaitSettings, on_server: Callable[[str, str], None]
+    ) -> None:
         """Hold calls while their server is away; `on_server` is told as `ServerWait` says. Before the check."""
-        self._server_wait, self._on_server = settings, on_server
+        self._server_wait = settings
+        self._on_server = on_server
 
     @classmethod
     def from_order(cls, order: RunOrder) -> Self:
         """Make the decider that another process ordered. Keys and passwords come from this process's environment."""
-        if lacks := next((name for name in order.withheld if not os.environ.get(name)), None):
-            raise BadInput(f"{lacks}: is not set where posts are decided; set it there, since it holds a password")
-        settings, keep = order.settings, order.keep
+        lacks = next((name for name in order.withheld if not os.environ.get(name)), None)
+        if lacks:
+            raise BadInput(
+                f"{lacks}: is not set where posts are decided; set it there, since it holds a password"
+            )
+        settings = order.settings
+        keep = order.keep
         if "SEARXNG_URL" in order.withheld:
             settings = {**settings, "searxng_url": os.environ["SEARXNG_URL"]}
         if keep is not None and "TRIBUNAL_DATABASE" in order.withheld:
             keep = keep.model_copy(update={"database": os.environ["TRIBUNAL_DATABASE"]})
         load_seats(order.graph, settings)
         config = cast("RunnableConfig", order.config)
-        job = RunJob(order.graph, context_from(settings), (), 0, keep_text=order.keep_text, keep=keep, config=config)
+        job = RunJob(
+            order.graph,
+            context_from(settings),
+            (),
+            0,
+            keep_text=order.keep_text,
+            keep=keep,
+            config=config,
+        )
         return cls(job, order.prices, order.pinned)
 
     @classmethod
     async def open_for_order(
-        cls, order: RunOrder, on_rest: Callable[[str, int, float], None], on_server: Callable[[str, str], None]
+        cls,
+        order: RunOrder,
+        on_rest: Callable[[str, int, float], None],
+        on_server: Callable[[str, str], None],
     ) -> Self:
         """Make the decider that another process ordered, ready for its first post.
 
@@ -105,7 +130,9 @@ class PostDecider:
     async def check_before_run(self) -> None:
         """Check before the first post that verdicts can be kept, now or later, and that everything matches its pin."""
         self._registry = await current_registry()
-        self._lowered_before = {model: turns.lowered for model, turns in self._registry.concurrency.items()}
+        self._lowered_before = {
+            model: turns.lowered for model, turns in self._registry.concurrency.items()
+        }
         if self._server_wait.seconds:
             self._registry.server_wait = ServerWait(self._server_wait, self._on_server)
         if self._job.keep is not None:
@@ -125,7 +152,9 @@ class PostDecider:
         if self._registry is not None and self._registry.server_wait is not None:
             self._registry.server_wait.note_answer(provider, elsewhere=True)
 
-    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Outcome:
+    async def decide_post(
+        self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None
+    ) -> Outcome:
         """Decide a post in one of the passes over all of them, and write its line; `max_tokens` is its own budget."""
         if needs_likeness(sample):
             preload_hashing()
@@ -136,11 +165,16 @@ class PostDecider:
             return Invalid(str(error))
         except Exception as error:  # noqa: BLE001 (whatever a graph of one's own raises)
             return Stopped(describe_graph_error(self._job.graph, sample, error))
-        seconds, keep_text = time.perf_counter() - started, self._job.keep_text
+        seconds = time.perf_counter() - started
+        keep_text = self._job.keep_text
         if is_unanswered(record) or is_locked_out(record):
             wait = self._registry.server_wait if self._registry is not None else None
             given_up = wait.given_up if wait is not None and is_unanswered(record) else ""
-            return Waits(record, result_line(place, repeat, seconds, record, sample, keep_text), given_up=given_up)
+            return Waits(
+                record,
+                result_line(place, repeat, seconds, record, sample, keep_text),
+                given_up=given_up,
+            )
         record = await self._keep_record(record, sample)
         return Decided(record, result_line(place, repeat, seconds, record, sample, keep_text))
 
@@ -158,7 +192,8 @@ class PostDecider:
         return {**message, "unkept": self.unkept_verdicts, "slowed": self.lowest_concurrency}, line
 
     async def _judge_post(self, sample: Sample, repeat: int, max_tokens: int | None) -> Record:
-        graph, context = self._job.graph, self._job.context
+        graph = self._job.graph
+        context = self._job.context
         if sample.problem:
             return record_of_unusable_post(sample, graph, context, sample.problem)
         own = {"repeat": repeat, "max_tokens": max_tokens or context.max_tokens}
@@ -171,7 +206,9 @@ class PostDecider:
                 author=sample.author,
             )  # fmt: skip
         except WrongState as error:  # of a case that is on its way to a person
-            return record_of_unusable_post(sample, graph, context, f"{error} (graph {graph})", "wrong_state")
+            return record_of_unusable_post(
+                sample, graph, context, f"{error} (graph {graph})", "wrong_state"
+            )
         except BadInput as error:
             if str(error).partition(":")[0] not in POST:
                 raise
@@ -184,12 +221,18 @@ class PostDecider:
         """Return the record, kept in the database if wanted."""
         if self._job.keep is None:
             return record
-        costs = [self._prices.cost_of_call(call) or 0.0 for call in record.calls] if self._prices else None
+        costs = (
+            [self._prices.cost_of_call(call) or 0.0 for call in record.calls]
+            if self._prices
+            else None
+        )
         settings = settings_for_record(self._job.context)
         from tribunal.docket.record_rows import keep_record
 
         money = None if costs is None else sum(costs)
-        kept = await keep_record(self._job.keep, record, sample.post, settings, money, sample.author)
+        kept = await keep_record(
+            self._job.keep, record, sample.post, settings, money, sample.author
+        )
         self.unkept_verdicts += kept.kept is None
         return kept
 

@@ -50,10 +50,12 @@ async def decide_posts(
         BadInput: a setting or the data is wrong. Running posts are finished first; results are kept.
         DiskFull: the results can't be opened for writing.
     """
-    decider, silent = PostDecider(job, options.prices), SilentServers(options.server_wait, options.warn)
+    decider = PostDecider(job, options.prices)
+    silent = SilentServers(options.server_wait, options.warn)
     decider.wait_for_servers(options.server_wait, silent.note_server)
     await decider.check_before_run()
-    tally, done = RunTally(total=job.count * job.repeats), bytearray(job.count * job.repeats)
+    tally = RunTally(total=job.count * job.repeats)
+    done = bytearray(job.count * job.repeats)
     for count in _count_earlier_results(folder / RESULTS, job, tally, done, options.prices):
         tally.preparing = f"counting earlier results: {count:,}"
         options.watch(tally)
@@ -61,11 +63,16 @@ async def decide_posts(
     spent = read_spending(folder, options.prices) if options.limits else ()
     budget = RunBudget(options.limits, spent, job.context)
     async with AsyncExitStack() as stack:
-        run = Run(job, stack.enter_context(closing(RunLedger(job, tally, options, folder, done, budget))), decider)
+        run = Run(
+            job,
+            stack.enter_context(closing(RunLedger(job, tally, options, folder, done, budget))),
+            decider,
+        )
         note_loss: Callable[[], str] | None = None
         if options.limits:
             note_loss = stack.enter_context(_count_lost_posts(folder, job.in_flight, budget))
-        workers, ray = options.engine.workers or 1, None
+        workers = options.engine.workers or 1
+        ray = None
         if options.engine.name == "ray" and not all(done):
             ray = load_ray_engine()
             workers = stack.enter_context(ray.join_cluster(options.engine))
@@ -73,16 +80,24 @@ async def decide_posts(
         stack.enter_context(_call_on_signals(run.interrupt))
         if ray is not None or workers > 1:
             order, secret = order_of_job(job, options.prices, pinned, options.server_wait)
-            start = partial(start_child, order, secret) if ray is None else partial(ray.ActorWorker, order)
+            start = (
+                partial(start_child, order, secret)
+                if ray is None
+                else partial(ray.ActorWorker, order)
+            )
             registry = await current_registry()
-            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, note_loss, silent.note_server)
+            run.decider = pool = WorkerPool(
+                order, job.context, registry, workers, start, note_loss, silent.note_server
+            )
             stack.push_async_callback(pool.close)
         await run.decide_all()
     return tally
 
 
 @contextmanager
-def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterator[Callable[[], str]]:
+def _count_lost_posts(
+    folder: Path, in_flight: int, budget: RunBudget
+) -> Iterator[Callable[[], str]]:
     """Count posts that were under way when processes were killed, in earlier starts too: nobody knows their cost.
 
     Their number is in a file, with what is in flight, so that it outlives a kill of this process, too.
@@ -99,7 +114,9 @@ def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterat
     try:
         lost = int(read_text(path)) if path.exists() else 0
     except (OSError, ValueError) as error:
-        raise BadInput(f"{path}: holds no number of posts: {error}; remove it, and run again") from error
+        raise BadInput(
+            f"{path}: holds no number of posts: {error}; remove it, and run again"
+        ) from error
     for _ in range(lost):
         budget.count_repeated_post()
 
@@ -141,7 +158,8 @@ def _count_earlier_results(
         if tally.before % TELL_EVERY == 0:
             yield tally.before
         tally.rehearsed += shows_rehearsal(start.line)
-        if (result := summarize_result(start.line)) is not None:
+        result = summarize_result(start.line)
+        if result is not None:
             tally.earlier.count_result(result, prices)
 
 
@@ -150,7 +168,8 @@ class Run:
 
     def __init__(self, job: RunJob, ledger: RunLedger, decider: PostDecider) -> None:
         """Begin with no post under way; `decider` may be replaced before `decide_all`."""
-        self._job, self._ledger = job, ledger
+        self._job = job
+        self._ledger = ledger
         self.decider: PostDecider | WorkerPool = decider
         self._tasks: Sequence[asyncio.Future[None]] = ()
 
@@ -158,7 +177,9 @@ class Run:
         """Decide the posts that are left, so many at a time, and put the results on the disk."""
         ledger = self._ledger
         ledger.show()
-        self._tasks = tasks = [asyncio.ensure_future(self._work_through_posts()) for _ in range(self._job.in_flight)]
+        self._tasks = tasks = [
+            asyncio.ensure_future(self._work_through_posts()) for _ in range(self._job.in_flight)
+        ]
         for task in tasks:
             task.add_done_callback(self._note_task_end)
         try:
@@ -216,7 +237,11 @@ def _call_on_signals(interrupt: Callable[[], None]) -> Iterator[None]:
     try:
         for each in before:
             loop.add_signal_handler(each, interrupt)
-    except (NotImplementedError, RuntimeError, ValueError):  # Windows, or a thread that is not the main one
+    except (
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ):  # Windows, or a thread that is not the main one
         yield
         return
     try:

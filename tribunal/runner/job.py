@@ -82,7 +82,8 @@ class RunOptions:
 
     def outcomes_to_retry(self) -> set[str]:
         """Return the outcomes that are to be decided again; raise `BadInput` if a word is none of `RETRIED`."""
-        if unknown := next((each for each in self.retry if each not in RETRIED), None):
+        unknown = next((each for each in self.retry if each not in RETRIED), None)
+        if unknown:
             raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
         return {each.removesuffix("s") for each in self.retry}
 
@@ -150,7 +151,9 @@ def order_of_job(
         raise BadInput(
             "config: callbacks can't be handed to other processes; decide with one process, or give tags and metadata"
         )
-    settings, keep, secret = settings_for_record(job.context), job.keep, dict[str, str]()
+    settings = settings_for_record(job.context)
+    keep = job.keep
+    secret = dict[str, str]()
     refuse_objects(settings)
     if job.context.searxng_url and "searxng_url" not in settings:
         secret["SEARXNG_URL"] = job.context.searxng_url

@@ -16,12 +16,23 @@ from typing import NamedTuple
 from tribunal.core.calls import REHEARSAL
 from tribunal.core.text import count_noun, parse_json
 from tribunal.errors import BadInput, TribunalError
-from tribunal.process.files import bounded_lines, open_regular, open_to_append, read_regular, write_atomically
+from tribunal.process.files import (
+    bounded_lines,
+    open_regular,
+    open_to_append,
+    read_regular,
+    write_atomically,
+)
 from tribunal.schema import JSON
 
 CHAINED = "sha256"  # run.json's `chain`: every line of its results has a link
 _LINK = re.compile(rb',"previous":"([0-9a-f]{64})"\}\n\Z')
-_AT_END = ("finished", "head", "served", "continued")  # fields of run.json that change after the first line
+_AT_END = (
+    "finished",
+    "head",
+    "served",
+    "continued",
+)  # fields of run.json that change after the first line
 
 
 def hash_line(line: bytes) -> str:
@@ -32,7 +43,9 @@ def hash_line(line: bytes) -> str:
 def hash_beginning(run: JSON) -> str:
     """Return the hash of a run.json that the first line names."""
     fields = {name: value for name, value in run.items() if name not in _AT_END}
-    return hash_line(json.dumps(fields, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace"))
+    return hash_line(
+        json.dumps(fields, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")
+    )
 
 
 def read_beginning(path: Path) -> str:
@@ -80,7 +93,9 @@ class ChainCheck:
         self._lines += 1
         link = link_of_line(line)
         if link is None and self._linked:
-            self._report(f"line {self._lines} has no link to the line before it: it was changed or inserted")
+            self._report(
+                f"line {self._lines} has no link to the line before it: it was changed or inserted"
+            )
         elif link is not None and self._previous is not None and link != self._previous:
             before = f"line {self._lines - 1}" if self._lines > 1 else "run.json"
             self._report(
@@ -92,25 +107,41 @@ class ChainCheck:
 
     def check_end(self) -> None:
         """Check that a finished run has all its lines, and that its last line is the line that run.json names."""
-        posts, repeats = self._run.get("n"), self._run.get("repeats")
-        if self._run.get("finished") and self._linked and isinstance(posts, int) and isinstance(repeats, int):
+        posts = self._run.get("n")
+        repeats = self._run.get("repeats")
+        if (
+            self._run.get("finished")
+            and self._linked
+            and isinstance(posts, int)
+            and isinstance(repeats, int)
+        ):
             missing = posts * repeats - self._lines
             if missing:
                 lines = count_noun(abs(missing), "line")
-                self._report(f"line {self._lines + 1}: {lines} {'missing' if missing > 0 else 'too many'}")
+                self._report(
+                    f"line {self._lines + 1}: {lines} {'missing' if missing > 0 else 'too many'}"
+                )
         head = self._run.get("head")
         if head and head != self._previous:
-            self._report(f"line {self._lines} is not the last line that run.json names: it was changed or inserted")
+            self._report(
+                f"line {self._lines} is not the last line that run.json names: it was changed or inserted"
+            )
 
     def _report(self, fault: str) -> None:
         self.fault = self.fault or fault
 
 
-RUN, RESULTS, SUPERSEDED = "run.json", "results.jsonl", "superseded.jsonl"  # the files of a run's folder
+RUN, RESULTS, SUPERSEDED = (
+    "run.json",
+    "results.jsonl",
+    "superseded.jsonl",
+)  # the files of a run's folder
 SYNC_EVERY = 1.0  # seconds
 # As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
 _REHEARSED = (b',"rehearsed":true,"track":', f'"model":"{REHEARSAL}"'.encode())
-_START = re.compile(rb'\{"place":(\d{1,15}),"repeat":(\d{1,15}),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
+_START = re.compile(
+    rb'\{"place":(\d{1,15}),"repeat":(\d{1,15}),"seconds":[-+.\deE]+,"outcome":"(\w+)"'
+)
 
 
 class DiskFull(TribunalError):
@@ -127,7 +158,9 @@ def report_unwritten(what: object) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputUnwritten(f"{what}: can't be written: {error.strerror or error}; make room") from error
+        raise OutputUnwritten(
+            f"{what}: can't be written: {error.strerror or error}; make room"
+        ) from error
 
 
 class LineStart(NamedTuple):
@@ -150,7 +183,9 @@ class Journal:
             _cut_torn_line(self.path)
             self._file = open_to_append(self.path)
         except OSError as error:
-            raise DiskFull(f"{self.path}: can't be opened for writing: {error}; make room") from error
+            raise DiskFull(
+                f"{self.path}: can't be opened for writing: {error}; make room"
+            ) from error
         self._end = self._file.seek(0, os.SEEK_END)
         self._head = read_head(folder)
         self._synced = time.monotonic()
@@ -176,8 +211,11 @@ class Journal:
         except OSError as error:
             self._file.truncate(self._end)
             raise DiskFull(f"{self.path}: a result could not be written: {error}") from error
-        self._end, self._head = self._end + len(line), hash_line(line)
-        if time.monotonic() - self._synced > SYNC_EVERY and (self._syncing is None or self._syncing.done()):
+        self._end = self._end + len(line)
+        self._head = hash_line(line)
+        if time.monotonic() - self._synced > SYNC_EVERY and (
+            self._syncing is None or self._syncing.done()
+        ):
             self._synced = time.monotonic()
             self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file.fileno()))
 
@@ -209,7 +247,9 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
                 found = _START.match(line)
                 if found is None:
                     place = f"the line at byte {offset}" if begin else f"line {number}"
-                    raise BadInput(f"{path}: {place}: is no result of a run; remove the line, and let the run go on")
+                    raise BadInput(
+                        f"{path}: {place}: is no result of a run; remove the line, and let the run go on"
+                    )
                 yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
                 offset += len(line)
     except OSError as error:
@@ -251,7 +291,8 @@ def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | Non
     Returns:
         How many were replaced. `DiskFull` is raised if there is no room; results.jsonl is then as it was.
     """
-    path, replaced = folder / RESULTS, 0
+    path = folder / RESULTS
+    replaced = 0
     try:
         _cut_torn_line(path)
         if all(replacement(start) is None for start in read_line_starts(path)):
@@ -265,13 +306,16 @@ def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | Non
                 if line and link_of_line(start.line) in (None, old):
                     line = link_line(line, new)
                 kept.write(line)
-                old, new = hash_line(start.line), hash_line(line) if line else new
+                old = hash_line(start.line)
+                new = hash_line(line) if line else new
                 if fresh is not None:
                     aside.write(start.line)
                     replaced += 1
             os.fsync(aside.fileno())  # before the file that lacks these lines takes its place
     except OSError as error:
-        raise DiskFull(f"{path}: results could not be replaced: {error}; make room, and run again") from error
+        raise DiskFull(
+            f"{path}: results could not be replaced: {error}; make room, and run again"
+        ) from error
     return replaced
 
 
@@ -281,9 +325,11 @@ def read_head(folder: Path) -> str:
     if not path.exists() or not (size := path.stat().st_size):
         return read_beginning(folder / RUN)
     with open_regular(path) as file:
-        start, tail = size, b""
+        start = size
+        tail = b""
         while start and b"\n" not in tail[:-1]:
-            end, start = start, max(0, start - 65536)
+            end = start
+            start = max(0, start - 65536)
             file.seek(start)
             tail = file.read(end - start) + tail
     return hash_line(tail[tail.rfind(b"\n", 0, -1) + 1 :])

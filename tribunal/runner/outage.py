@@ -42,7 +42,9 @@ class FirstFailures:
 
     def __init__(self, most: int) -> None:
         """Begin without a result. `most` is how many such failures stop the run; 0: none do."""
-        self._most, self._count, self._way = most, 0, ("", "")
+        self._most = most
+        self._count = 0
+        self._way = ("", "")
         self._watching = most > 0
 
     def explain_stop(self, record: AnyResult) -> str:
@@ -54,7 +56,8 @@ class FirstFailures:
         if not kind or (self._count and way != self._way):
             self._watching = False
             return ""
-        self._count, self._way = self._count + 1, way
+        self._count = self._count + 1
+        self._way = way
         if self._count < self._most:
             return ""
         by = f" by {way[1]}" if way[1] else ""
@@ -69,7 +72,8 @@ class SilentServers:
 
     def __init__(self, settings: WaitSettings, warn: Callable[[str], None]) -> None:
         """Take how long is waited, and what takes the words."""
-        self._seconds, self._warn = settings.seconds, warn
+        self._seconds = settings.seconds
+        self._warn = warn
         self._since: dict[str, float] = {}
 
     def note_server(self, provider: str, why: str) -> None:
@@ -84,7 +88,9 @@ class SilentServers:
             )
         elif not why and (since := self._since.pop(provider, None)) is not None:
             after = format_duration(now - since)
-            self._warn(f"{provider}: its server answers again since {moment}, after {after}; the run goes on")
+            self._warn(
+                f"{provider}: its server answers again since {moment}, after {after}; the run goes on"
+            )
 
 
 class UnansweredPosts:
@@ -93,8 +99,12 @@ class UnansweredPosts:
     def __init__(self, job: RunJob, folder: Path) -> None:
         """Start without waiting posts."""
         # A case that is put again leaves nothing behind, and no answer of it comes from a cache.
-        self._context = job.context.model_copy(update={"cache": None, "review": False, "review_rule": []})
-        self._graph, self._samples, self._folder = job.graph, job.samples, folder
+        self._context = job.context.model_copy(
+            update={"cache": None, "review": False, "review_rule": []}
+        )
+        self._graph = job.graph
+        self._samples = job.samples
+        self._folder = folder
         self._held: list[tuple[AnyResult, bytes]] = []
         self._answered: dict[str, Sample] = {}  # by model, a post that it answered
         self._last: Sample | None = None
@@ -110,7 +120,9 @@ class UnansweredPosts:
 
     def release_after(self, record: AnyResult, sample: Sample) -> list[tuple[AnyResult, bytes]]:
         """Release the posts whose model has answered in this outcome: their failures are their own."""
-        models = {call.model for call in record.calls if was_answered(call.error) and not call.cached}
+        models = {
+            call.model for call in record.calls if was_answered(call.error) and not call.cached
+        }
         if not models:
             return []
         self._answered |= dict.fromkeys(models, sample)
@@ -129,7 +141,11 @@ class UnansweredPosts:
         elif not self._answered and not any(True for _ in read_line_starts(self._folder / RESULTS)):
             who = "no post had an answer"
         else:
-            who = "the last post had no answer" if len(self) == 1 else f"the last {len(self)} posts had no answer"
+            who = (
+                "the last post had no answer"
+                if len(self) == 1
+                else f"the last {len(self)} posts had no answer"
+            )
         return f"{who}: {record.explanation}. {_REMEDIES[kind_of_failure(record)]}"
 
     async def models_still_answer(self) -> bool:
@@ -138,13 +154,21 @@ class UnansweredPosts:
         return all([await self._model_answers(model) for model in models])
 
     async def _model_answers(self, model: str) -> bool:
-        sample = self._answered.get(model) or (self._last if not model else None) or self._find_answered_post(model)
+        sample = (
+            self._answered.get(model)
+            or (self._last if not model else None)
+            or self._find_answered_post(model)
+        )
         if sample is None:
             return False
         answered = asyncio.Event()
 
         def listen(event: JSON) -> None:
-            if event["event"] == "call" and event["model"] == model and was_answered(event["error"]):
+            if (
+                event["event"] == "call"
+                and event["model"] == model
+                and was_answered(event["error"])
+            ):
                 answered.set()
 
         self.asking = asyncio.ensure_future(
@@ -157,15 +181,25 @@ class UnansweredPosts:
         [record] = await asyncio.gather(self.asking, return_exceptions=True)
         if isinstance(record, Exception) and not isinstance(record, ModelError):
             raise record
-        return answered.is_set() or (isinstance(record, Record) and not model and not is_unanswered(record))
+        return answered.is_set() or (
+            isinstance(record, Record) and not model and not is_unanswered(record)
+        )
 
     def _find_answered_post(self, model: str) -> Sample | None:
         """Return a post that an earlier process had answered, or None."""
         for start in read_line_starts(self._folder / RESULTS):
             if start.outcome == "verdict":
-                calls = parse_result(self._folder / RESULTS, start.line, start.offset).get("calls") or ()
-                if not model or any(call["model"] == model and was_answered(call["error"]) for call in calls):
-                    return next((sample for at, sample in enumerate(self._samples) if at == start.place), None)
+                calls = (
+                    parse_result(self._folder / RESULTS, start.line, start.offset).get("calls")
+                    or ()
+                )
+                if not model or any(
+                    call["model"] == model and was_answered(call["error"]) for call in calls
+                ):
+                    return next(
+                        (sample for at, sample in enumerate(self._samples) if at == start.place),
+                        None,
+                    )
         return None
 
     def _release(self, wanted: Callable[[str], bool]) -> list[tuple[AnyResult, bytes]]:

@@ -61,18 +61,27 @@ async def retry_while_away(write: Callable[[], Awaitable[Result]]) -> Result:
         return await write()
 
     pauses = wait_exponential(multiplier=0.2, max=5.0)
-    retrying = AsyncRetrying(retry=retry_if_exception_type(DATABASE_AWAY), wait=pauses, before_sleep=_log_away)
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(DATABASE_AWAY), wait=pauses, before_sleep=_log_away
+    )
     return await retrying(attempt)
 
 
 def _log_away(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    trouble = "the disk is full; make room" if error is not None and is_full(error) else "the database is away"
+    trouble = (
+        "the disk is full; make room"
+        if error is not None and is_full(error)
+        else "the database is away"
+    )
     _LOG.warning("%s; it is asked again: %s", trouble, words_of(error) if error is not None else "")
 
 
 async def repeat(
-    work: Callable[[], Awaitable[object]], seconds: float, what: str, wake: asyncio.Event | None = None
+    work: Callable[[], Awaitable[object]],
+    seconds: float,
+    what: str,
+    wake: asyncio.Event | None = None,
 ) -> None:
     """Repeat work until cancelled, with a pause after each round that doesn't return how much it has done.
 
@@ -102,7 +111,10 @@ async def repeat(
                     await wake.wait()
 
 
-PAUSES = 10.0, 600.0  # seconds for which a breaker is open: at first, and at most; each time twice as long
+PAUSES = (
+    10.0,
+    600.0,
+)  # seconds for which a breaker is open: at first, and at most; each time twice as long
 _ENOUGH_TRIES = 3  # of a case, while others that began after its first try were answered
 _MAX_ROW_TRIES = 10  # of a row of a batch, which has no deadline, whatever became of others
 _MOST_TRIED = 10_000  # cases whose tries are remembered
@@ -121,7 +133,9 @@ class ProviderState(Frozen):
     since: float | None = Field(
         default=None, description="since when, in seconds of the epoch", examples=[1795330000.0]
     )
-    retry_at: float | None = Field(default=None, description="when it is tried again", examples=[1795330010.0])
+    retry_at: float | None = Field(
+        default=None, description="when it is tried again", examples=[1795330010.0]
+    )
 
 
 @dataclass
@@ -130,7 +144,9 @@ class CaseBreaker(Breaker):
 
     kind: str = ""
     probe: str | None = None  # the case that is to show whether the provider answers again
-    unanswered: set[str] = field(default_factory=set)  # the cases that no model answered since it opened
+    unanswered: set[str] = field(
+        default_factory=set
+    )  # the cases that no model answered since it opened
     last_answered: int = 0  # the number of the case that was answered and began last
 
     def admits(self, case_id: str) -> bool:
@@ -150,7 +166,9 @@ class CaseBreaker(Breaker):
         if not self.times_opened:
             return ProviderState(state="closed")
         state: Literal["open", "half-open"] = "open" if self.probe is None else "half-open"
-        return ProviderState(state=state, kind=self.kind, waiting=waiting, since=self.since, retry_at=self.retry_at)
+        return ProviderState(
+            state=state, kind=self.kind, waiting=waiting, since=self.since, retry_at=self.retry_at
+        )
 
 
 class BatchStatuses(Protocol):
@@ -163,12 +181,22 @@ class BatchStatuses(Protocol):
 class Outages:
     """The breakers of one replica, and its knowledge of the cases that no model answered."""
 
-    def __init__(self, store: Store, batches: BatchStatuses, hold_seconds: float, metrics: RunnerMetrics) -> None:
+    def __init__(
+        self, store: Store, batches: BatchStatuses, hold_seconds: float, metrics: RunnerMetrics
+    ) -> None:
         """Begin with every breaker closed; a case waits for at most `hold_seconds`, or for less if its caller asks."""
-        self._store, self._batches, self._hold_seconds, self._metrics = store, batches, hold_seconds, metrics
+        self._store = store
+        self._batches = batches
+        self._hold_seconds = hold_seconds
+        self._metrics = metrics
         self._breakers: dict[str, CaseBreaker] = {}
-        self._numbers, self._begun = count(1), dict[str, int]()  # the number of each case that is on trial
-        self._tries: dict[str, tuple[int, int]] = {}  # of a case: how often, and the last number at its first failure
+        self._numbers, self._begun = (
+            count(1),
+            dict[str, int](),
+        )  # the number of each case that is on trial
+        self._tries: dict[
+            str, tuple[int, int]
+        ] = {}  # of a case: how often, and the last number at its first failure
         self._changed = asyncio.Event()
         self._last_number = 0
         self.wakes: list[asyncio.Event] = []  # set when a case may be begun that could not be
@@ -178,7 +206,10 @@ class Outages:
     async def show(self, *, counted: bool = True) -> dict[str, ProviderState]:
         """Return the state of each provider that was ever without an answer here; `counted`: with who waits for it."""
         waiting = await count_waiting(self._store) if counted and self.any_open else {}
-        return {name: breaker.show(waiting.get(name, 0)) for name, breaker in sorted(self._breakers.items())}
+        return {
+            name: breaker.show(waiting.get(name, 0))
+            for name, breaker in sorted(self._breakers.items())
+        }
 
     @property
     def any_open(self) -> bool:
@@ -187,7 +218,9 @@ class Outages:
 
     def deadline(self, seconds: float | None = None) -> float:
         """Return when a case fails that is taken in now, by its caller's wish as far as the operator lets them."""
-        return database_now() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
+        return database_now() + min(
+            self._hold_seconds, self._hold_seconds if seconds is None else seconds
+        )
 
     async def needed_providers(self, graph: str, settings: JSON) -> NeededProviders:
         """Return the providers that a case needs; none while every breaker is closed, when it doesn't matter."""
@@ -199,14 +232,24 @@ class Outages:
 
     def blocking(self, needed: NeededProviders, case_id: str = "") -> CaseBreaker | None:
         """Return a breaker for which a case may not be begun now, or None if it may."""
-        return next((open_ones[0] for open_ones in self._open(needed) if not _admitting(open_ones, case_id)), None)
+        return next(
+            (
+                open_ones[0]
+                for open_ones in self._open(needed)
+                if not _admitting(open_ones, case_id)
+            ),
+            None,
+        )
 
     def hold_new(self, needed: NeededProviders, deadline: float) -> Hold | None:
         """Return how a new case is held, which is looked at again when it may be the probe; None if it isn't."""
-        if not (open_ones := self._open(needed)):
+        open_ones = self._open(needed)
+        if not open_ones:
             return None
         breaker = self.blocking(needed) or open_ones[0][0]
-        until = database_now() + PAUSES[0] / 10 if self.blocking(needed) is None else breaker.next_look
+        until = (
+            database_now() + PAUSES[0] / 10 if self.blocking(needed) is None else breaker.next_look
+        )
         return Hold(why=breaker.why, provider=breaker.provider, until=until, deadline=deadline)
 
     def concerns(self, needed: NeededProviders) -> bool:
@@ -217,7 +260,11 @@ class Outages:
         """Return whether a case may be begun now; where a breaker is open it is then the probe."""
         if self.blocking(needed, case_id) is not None:
             return False
-        for breaker in [breaker for open_ones in self._open(needed) for breaker in _admitting(open_ones, case_id)]:
+        for breaker in [
+            breaker
+            for open_ones in self._open(needed)
+            for breaker in _admitting(open_ones, case_id)
+        ]:
             breaker.probe = case_id
         return True
 
@@ -243,11 +290,15 @@ class Outages:
         for breaker in [each for each in self._breakers.values() if each.probe == case_id]:
             (await current_registry()).retry_keys(breaker.provider)
             until = database_now() + PAUSES[0]
-            await retry_while_away(partial(hold_longer, self._store, breaker.provider, breaker.why, until, but=case_id))
+            await retry_while_away(
+                partial(hold_longer, self._store, breaker.provider, breaker.why, until, but=case_id)
+            )
 
     async def admit_in_memory(self, held: Held) -> bool:
         """Wait until a case that exists only in this process may begin; return False if its deadline comes first."""
-        while not self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
+        while not self.admit(
+            held.id, needed := await self.needed_providers(held.graph, held.settings)
+        ):
             blocking = self.blocking(needed, held.id)
             left = (held.deadline or 0.0) - database_now()
             if left <= 0:
@@ -261,7 +312,11 @@ class Outages:
         """Return the providers that a case doesn't ask any more, since its deadline is over; as of `PatientCalls`."""
         if held.deadline is None or held.deadline > database_now():
             return {}
-        return {each.provider: (each.kind, each.why) for each in self._breakers.values() if each.times_opened}
+        return {
+            each.provider: (each.kind, each.why)
+            for each in self._breakers.values()
+            if each.times_opened
+        }
 
     def begin(self, case_id: str) -> None:
         """Note that a case is tried now."""
@@ -286,7 +341,9 @@ class Outages:
             calls: the calls of this trial.
         """
         number = self._begun.get(held.id, self._last_number)
-        last_calls = {split_name(call["model"])[0]: call["error"] for call in calls if not call["cached"]}
+        last_calls = {
+            split_name(call["model"])[0]: call["error"] for call in calls if not call["cached"]
+        }
         for provider in [name for name, error in last_calls.items() if was_answered(error)]:
             await self._note_answer(provider, number)
         if not (is_unanswered(record) or is_locked_out(record)):
@@ -305,7 +362,8 @@ class Outages:
             self._tries.pop(held.id, None)
             return None
         self._metrics.count_held_case(provider)
-        until, is_open = database_now() + PAUSES[0], breaker.times_opened > 0
+        until = database_now() + PAUSES[0]
+        is_open = breaker.times_opened > 0
         if is_open:
             until = max(until, breaker.retry_at)
         return Hold(why=why, provider=provider if is_open else "", until=until, deadline=deadline)
@@ -323,7 +381,10 @@ class Outages:
             return True
         if held.batch_id is None:
             return deadline is not None and deadline <= database_now()
-        return tries >= _MAX_ROW_TRIES or (await self._batches.batch(held.batch_id))["status"] == "cancelled"
+        return (
+            tries >= _MAX_ROW_TRIES
+            or (await self._batches.batch(held.batch_id))["status"] == "cancelled"
+        )
 
     async def _note_answer(self, provider: str, number: int) -> None:
         breaker = self._breakers.get(provider)
@@ -331,13 +392,16 @@ class Outages:
             return
         breaker.last_answered = max(breaker.last_answered, number)
         if breaker.times_opened:
-            breaker.times_opened, breaker.probe = 0, None
+            breaker.times_opened = 0
+            breaker.probe = None
             breaker.unanswered.clear()
             self._metrics.set_provider_open(provider, is_open=False)
             await retry_while_away(lambda: release(self._store, provider))
             self._wake()
 
-    async def _note_silence(self, breaker: CaseBreaker, case_id: str, number: int, kind: str, why: str) -> None:
+    async def _note_silence(
+        self, breaker: CaseBreaker, case_id: str, number: int, kind: str, why: str
+    ) -> None:
         """Open a breaker, or keep it open for longer; a case that began before one that was answered opens none."""
         was_open = breaker.times_opened > 0
         breaker.unanswered.add(case_id)
@@ -353,12 +417,21 @@ class Outages:
     async def _open_longer(self, breaker: CaseBreaker, why: str) -> None:
         breaker.open_longer(why, PAUSES, database_now())  # its cases are held until then
         asyncio.get_running_loop().call_later(breaker.retry_at - database_now() + 0.01, self._wake)
-        await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
+        await retry_while_away(
+            lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at)
+        )
 
     def _open(self, needed: NeededProviders) -> list[list[CaseBreaker]]:
         """Return, of each seat whose every provider has an open breaker, these breakers."""
-        found = [[self._breakers[each] for each in sorted(seat) if self._is_open(each)] for seat in needed]
-        return [breakers for breakers, seat in zip(found, needed, strict=True) if len(breakers) == len(seat)]
+        found = [
+            [self._breakers[each] for each in sorted(seat) if self._is_open(each)]
+            for seat in needed
+        ]
+        return [
+            breakers
+            for breakers, seat in zip(found, needed, strict=True)
+            if len(breakers) == len(seat)
+        ]
 
     def _is_open(self, provider: str) -> bool:
         return provider in self._breakers and self._breakers[provider].times_opened > 0
@@ -380,10 +453,20 @@ async def _find_needed(graph: str, settings: JSON) -> NeededProviders:
     Raises:
         BadInput: a setting is wrong.
     """
-    context, seats = await apply_line_up(context_from(settings)), seats_in(graph)
-    own = {seat: names for seat, names in context.seats.items() if not seats or seat.partition(":")[0] in seats}
+    context = await apply_line_up(context_from(settings))
+    seats = seats_in(graph)
+    own = {
+        seat: names
+        for seat, names in context.seats.items()
+        if not seats or seat.partition(":")[0] in seats
+    }
     named = [names for seat, names in own.items() if seat != "triage"]
     if not seats or any(seat not in own for seat in seats):
         model = context.model or (await current_registry()).environment.get("TRIBUNAL_MODEL")
-        named += [each for each in (context.aux_model or model, context.judge_model or model) if each]
-    return [frozenset(model.provider for model in model_names(each, "model")) for each in dict.fromkeys(named)]
+        named += [
+            each for each in (context.aux_model or model, context.judge_model or model) if each
+        ]
+    return [
+        frozenset(model.provider for model in model_names(each, "model"))
+        for each in dict.fromkeys(named)
+    ]

@@ -22,7 +22,9 @@ from tribunal.runner.prices import Prices
 from tribunal.runner.results import AnyResult, ResultSummary
 from tribunal.schema import JSON, Record
 
-TrialEnd = Literal["record", "handed_back", "cancelled", "bad_input", "error", "taken_over", "unanswered"]
+TrialEnd = Literal[
+    "record", "handed_back", "cancelled", "bad_input", "error", "taken_over", "unanswered"
+]
 
 
 class TrialObserver:
@@ -43,7 +45,11 @@ class TrialObserver:
     def observe_event(self, event: JSON) -> None:
         """Take in an event of the trial's stream."""
         if event.get("event") == "call":
-            self._observe_call(Call.model_validate({name: event[name] for name in Call.model_fields if name in event}))
+            self._observe_call(
+                Call.model_validate(
+                    {name: event[name] for name in Call.model_fields if name in event}
+                )
+            )
 
     def _observe_call(self, call: Call) -> None:
         if call.id not in self._calls:
@@ -52,7 +58,8 @@ class TrialObserver:
 
     def finish(self, record: Record) -> None:
         """End the trial with a record that counts."""
-        self.record, self.end = record, "record"
+        self.record = record
+        self.end = "record"
         for call in record.calls:  # of a trial to which nobody listened
             self._observe_call(call)
 
@@ -70,7 +77,9 @@ class TrialObserver:
         if self.record is not None:
             fault = self.record.fault or {}
             fields |= {"outcome": self.record.outcome, "category": self.record.category}
-            fields |= {f"fault_{name}": fault[name] for name in ("kind", "model") if fault.get(name)}
+            fields |= {
+                f"fault_{name}": fault[name] for name in ("kind", "model") if fault.get(name)
+            }
         return fields
 
 
@@ -96,7 +105,9 @@ class RunnerTelemetry(Protocol):
     def metrics(self) -> RunnerMetrics:
         """Return what counts."""
 
-    def trial(self, case: str, graph: str, attempt: int, text: str | None) -> AbstractContextManager[TrialObserver]:
+    def trial(
+        self, case: str, graph: str, attempt: int, text: str | None
+    ) -> AbstractContextManager[TrialObserver]:
         """Observe an attempt until the block ends; `text` is the post's, if it may be kept."""
 
 
@@ -187,7 +198,9 @@ class Ledger(Protocol[Case]):
         """Return the outcome of an attempt that raised an error, or that could not be stored; None: it is raised."""
 
 
-async def carry_out(ledger: Ledger[Case], case: Case, attempt: Callable[[Case], Awaitable[Outcome]]) -> Outcome:
+async def carry_out(
+    ledger: Ledger[Case], case: Case, attempt: Callable[[Case], Awaitable[Outcome]]
+) -> Outcome:
     """Try a case and store its outcome.
 
     Returns:
@@ -237,7 +250,10 @@ def write_outcome(outcome: Outcome) -> tuple[JSON, bytes]:
         case Waits(line=line, given_up=given_up):
             return {"end": "waits", "given_up": given_up}, line
         case Stopped(why) | Invalid(why):
-            return {"end": "stopped" if isinstance(outcome, Stopped) else "invalid", "why": why}, b""
+            return {
+                "end": "stopped" if isinstance(outcome, Stopped) else "invalid",
+                "why": why,
+            }, b""
         case Lost():
             return {"end": "lost"}, b""
 

@@ -47,15 +47,20 @@ _HELD = (
 def describe_surroundings(graph: str, context: Context) -> JSON:
     """Return what decides results beside the settings: policy, prompts, files, default model, our version."""
     load_own(graph)
-    in_force, system = load_policy(context.policy, context.policy_definition), system_of(graph)
+    in_force = load_policy(context.policy, context.policy_definition)
+    system = system_of(graph)
     # The policy and the prompts have hashes of their own.
     named = [context.line_up, context.threshold_file, *context.perspectives]
     paths = {name: Path(name).expanduser() for name in named if name}
     return {
-        "models": {"TRIBUNAL_MODEL": None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"},
+        "models": {
+            "TRIBUNAL_MODEL": None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"
+        },
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": __version__,
-        "prompts": read_prompt_set(context.prompts, system.name if system else None, context.prompt_texts).dump(),
+        "prompts": read_prompt_set(
+            context.prompts, system.name if system else None, context.prompt_texts
+        ).dump(),
         "files": {name: hash_file(path)[:16] for name, path in paths.items() if path.is_file()},
         "code": hash_code(graph),
     }
@@ -69,7 +74,8 @@ async def collect_pins(graph: str, context: Context) -> JSON:
     Raises:
         BadInput: a perspective, the store, the line-up or a model is wrong.
     """
-    models, around = check_models(await apply_line_up(context, afresh=True), environment()), environment()
+    models = check_models(await apply_line_up(context, afresh=True), environment())
+    around = environment()
     stores: Sequence[Searcher] = ()
     if _hears_perspectives(graph, context):
         from tribunal.nodes.predict.perspective import open_searchers
@@ -82,7 +88,9 @@ async def collect_pins(graph: str, context: Context) -> JSON:
             for each in stores
             if isinstance(each, PerspectiveStore)
         },
-        "servers": {name: server_address(each.base_url(around)) for name, each in sorted(providers.items())},
+        "servers": {
+            name: server_address(each.base_url(around)) for name, each in sorted(providers.items())
+        },
     }
     if context.precedents:
         store = await open_precedents(context.precedents)
@@ -109,8 +117,13 @@ async def check_pins(graph: str, context: Context, wanted: JSON) -> None:
         BadInput: something differs; what, there and here. Or as `collect_pins`.
     """
     here = await asyncio.to_thread(describe_surroundings, graph, context)
-    if differs := next(list_changes(wanted, pins_of_run({**here, **await collect_pins(graph, context)})), None):
-        raise BadInput(f"{differs}, in a process that decides posts; leave it as it was until the run is done")
+    differs = next(
+        list_changes(wanted, pins_of_run({**here, **await collect_pins(graph, context)})), None
+    )
+    if differs:
+        raise BadInput(
+            f"{differs}, in a process that decides posts; leave it as it was until the run is done"
+        )
 
 
 def _hears_perspectives(graph: str, context: Context) -> bool:
@@ -132,7 +145,8 @@ def server_address(url: str | None) -> str | None:
 def list_changes(held: JSON, wanted: JSON) -> Iterator[str]:
     """Yield, in words, each difference between two run descriptions that decides results."""
     for name in _HELD:
-        then, now = held.get(name), parse_json(json.dumps(wanted.get(name)))
+        then = held.get(name)
+        now = parse_json(json.dumps(wanted.get(name)))
         if then == now:
             continue
         if isinstance(then, dict) and isinstance(now, dict):
@@ -178,13 +192,23 @@ def hash_code(graph: str) -> dict[str, str]:
         return {}
     base = _folder_above_package(file)
     if _INSTALLED in base.parts:
-        root, paths = base, {file, *_modules_of_package(file)}
+        root = base
+        paths = {file, *_modules_of_package(file)}
     else:
-        root = next((folder for folder in (base, *base.parents) if (folder / "pyproject.toml").is_file()), base)
+        root = next(
+            (folder for folder in (base, *base.parents) if (folder / "pyproject.toml").is_file()),
+            base,
+        )
         paths = _find_modules(file, root)
-    paths |= {prompt for folder in {path.parent for path in paths} for prompt in (folder / "prompts").rglob("*.md")}
+    paths |= {
+        prompt
+        for folder in {path.parent for path in paths}
+        for prompt in (folder / "prompts").rglob("*.md")
+    }
     return {
-        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix(): hash_file(path)[:16]
+        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix(): hash_file(path)[
+            :16
+        ]
         for path in sorted(paths)
     }
 
@@ -217,7 +241,8 @@ def _find_modules(file: Path, root: Path) -> set[Path]:
     added = [Path(each).resolve() for each in sys.path if each and _INSTALLED not in each]
     inside = [each for each in added if root in each.parents]
     folders = dict.fromkeys([file.parent, _folder_above_package(file), root, root / "src", *inside])
-    found, left = set[Path](), {file}
+    found = set[Path]()
+    left = {file}
     while left:
         path = left.pop()
         found.add(path)
@@ -228,7 +253,11 @@ def _find_modules(file: Path, root: Path) -> set[Path]:
 def _modules_of_package(path: Path) -> set[Path]:
     """Return every module of the package that a module is part of; none where it stands alone."""
     base = _folder_above_package(path)
-    return set() if path.parent == base else set((base / path.relative_to(base).parts[0]).rglob("*.py"))
+    return (
+        set()
+        if path.parent == base
+        else set((base / path.relative_to(base).parts[0]).rglob("*.py"))
+    )
 
 
 def _modules_imported_by(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
@@ -237,7 +266,9 @@ def _modules_imported_by(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and not node.level:  # a relative one is of the same package
+        elif (
+            isinstance(node, ast.ImportFrom) and not node.level
+        ):  # a relative one is of the same package
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for parts in (name.split(".") for name in names if name.partition(".")[0] != "tribunal"):
             for folder, depth in product(folders, range(1, len(parts) + 1)):

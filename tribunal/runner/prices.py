@@ -65,7 +65,9 @@ def prices_of_run(folder: Path) -> Prices | None:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; remove it, and give --prices") from error
     except ValidationError as error:
-        raise BadInput(f"{path}: {describe_validation_error(error)}; remove it, and give --prices") from error
+        raise BadInput(
+            f"{path}: {describe_validation_error(error)}; remove it, and give --prices"
+        ) from error
 
 
 @dataclass
@@ -102,7 +104,9 @@ def warn_of_changed_servers(served: Mapping[str, Mapping[str, int]]) -> str:
         for model, labels in served.items()
         if len(labels) > 1
     ]
-    changed = "Conditions changed in this run: servers answered under more than one name or fingerprint: "
+    changed = (
+        "Conditions changed in this run: servers answered under more than one name or fingerprint: "
+    )
     return changed + "; ".join(changes) if changes else ""
 
 

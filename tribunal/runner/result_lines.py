@@ -10,7 +10,9 @@ from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.settings.context import Context
 
 
-def result_line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:
+def result_line(
+    place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool
+) -> bytes:
     """Return the line of a result: its place, the record, then what the data set says of the post.
 
     `has_image` is true where the post's image was there, false where its set names one that wasn't, and null where it
@@ -41,13 +43,25 @@ def needs_likeness(sample: Sample) -> bool:
 
 
 def record_of_unusable_post(
-    sample: Sample, graph: str, context: Context, problem: str, kind: str = "input", calls: tuple[Call, ...] = ()
+    sample: Sample,
+    graph: str,
+    context: Context,
+    problem: str,
+    kind: str = "input",
+    calls: tuple[Call, ...] = (),
 ) -> Record:
     """Return the record of a post that has no trial to its end.
 
     Its `kind`: it can't be judged (`input`), ends processes (`crash`), or meets a bug of this program (`internal`).
     """
-    ended = {"outcome": "failure", "explanation": problem, "error": kind, "seat": "", "role": "", "model": ""}
+    ended = {
+        "outcome": "failure",
+        "explanation": problem,
+        "error": kind,
+        "seat": "",
+        "role": "",
+        "model": "",
+    }
     return record_without_graph(sample, graph, context, ended, calls)
 
 

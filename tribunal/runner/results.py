@@ -43,14 +43,25 @@ class Sample(Frozen):
     id: str
     text: str = ""
     image: str | None = Field(default=None, description="the path of its image")
-    image_missing: bool = Field(default=False, description="its set names an image for it, which isn't there")
+    image_missing: bool = Field(
+        default=False, description="its set names an image for it, which isn't there"
+    )
     language: str | None = None
-    earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
-    author: str | None = Field(default=None, description="whose post it is; only a keyed hash of it is ever kept")
+    earlier: tuple[str, ...] = Field(
+        default=(), description="earlier posts of its conversation, the oldest first"
+    )
+    author: str | None = Field(
+        default=None, description="whose post it is; only a keyed hash of it is ever kept"
+    )
     gold: Gold | None = None
-    group: str = Field(default="", description="posts of one group say the same, so they should get the same verdict")
+    group: str = Field(
+        default="",
+        description="posts of one group say the same, so they should get the same verdict",
+    )
     fields: JSON = Field(default_factory=dict)
-    problem: str = Field(default="", description="the field and what is wrong with it, where it can't be judged")
+    problem: str = Field(
+        default="", description="the field and what is wrong with it, where it can't be judged"
+    )
 
     @property
     def label_name(self) -> str:
@@ -193,7 +204,11 @@ def find_run_folders(folders: Sequence[Path]) -> list[Path]:
     """Return the folders of runs: each given one, or of one that is no run's those that lie in it, if any."""
     found: list[Path] = []
     for folder in folders:
-        inside = [] if (folder / RUN).exists() or not folder.is_dir() else sorted(folder.glob(f"*/{RUN}"))
+        inside = (
+            []
+            if (folder / RUN).exists() or not folder.is_dir()
+            else sorted(folder.glob(f"*/{RUN}"))
+        )
         found += [each.parent for each in inside] or [folder]
     return found
 

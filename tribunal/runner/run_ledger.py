@@ -41,7 +41,13 @@ class RunLedger:
     """
 
     def __init__(
-        self, job: RunJob, tally: RunTally, options: RunOptions, folder: Path, done: bytearray, budget: RunBudget
+        self,
+        job: RunJob,
+        tally: RunTally,
+        options: RunOptions,
+        folder: Path,
+        done: bytearray,
+        budget: RunBudget,
     ) -> None:
         """Open results.jsonl; `done` tells of every post and repeat whether there is a result.
 
@@ -49,7 +55,9 @@ class RunLedger:
             DiskFull: the results can't be opened for writing.
         """
         self.tally = tally
-        self._prices, self._watch, self._budget = options.prices, options.watch, budget
+        self._prices = options.prices
+        self._watch = options.watch
+        self._budget = budget
         self._unanswered = UnansweredPosts(job, folder)
         self._first_failures = FirstFailures(options.stop_after_failures)
         self._price = options.prices.cost_of_call if options.prices else None
@@ -178,7 +186,9 @@ class RunLedger:
         """Replace the reservation of a post by the cost of its calls; without a record, the cost is unknown."""
         if not post.is_settled:
             post.is_settled = True
-            self._budget.settle_post(None if record is None else spending_of(record.calls, self._price))
+            self._budget.settle_post(
+                None if record is None else spending_of(record.calls, self._price)
+            )
             self._settled.set()
 
 

@@ -35,7 +35,11 @@ ReasonCounts: TypeAlias = Counter[tuple[str, str, bool]]
 
 def reasons_of_calls(calls: Iterable[Call | ResultCall]) -> Iterator[tuple[str, str, bool]]:
     """Yield seat, model and whether a reason was left empty, of each answered call, for `ReasonCounts`."""
-    return ((call.seat.partition(":")[0], call.model, bool(call.emptied)) for call in calls if not call.error)
+    return (
+        (call.seat.partition(":")[0], call.model, bool(call.emptied))
+        for call in calls
+        if not call.error
+    )
 
 
 def count_empty_reasons(counted: ReasonCounts) -> list[JSON]:
@@ -49,13 +53,22 @@ def count_empty_reasons(counted: ReasonCounts) -> list[JSON]:
 
 def warn_of_empty_reasons(measured: list[JSON]) -> str:
     """Return a warning of reasons that were left empty, by seat and model; an empty text if none was."""
-    listed = ", ".join(f"{each['seat']} {each['empty']:,} of {each['calls']:,} ({each['model']})" for each in measured)
-    return f"Reasons that said nothing were left empty, and their verdicts are uncertain: {listed}" if listed else ""
+    listed = ", ".join(
+        f"{each['seat']} {each['empty']:,} of {each['calls']:,} ({each['model']})"
+        for each in measured
+    )
+    return (
+        f"Reasons that said nothing were left empty, and their verdicts are uncertain: {listed}"
+        if listed
+        else ""
+    )
 
 
 def formats_of_calls(calls: Iterable[Call | ResultCall]) -> Iterator[tuple[str, str, str]]:
     """Yield model, role and response-format mode of each answered call, for `FormatCounts`."""
-    return ((call.model, call.role, call.format) for call in calls if call.format and not call.error)
+    return (
+        (call.model, call.role, call.format) for call in calls if call.format and not call.error
+    )
 
 
 def response_format_shares(asked: Mapping[tuple[str, str, str], int]) -> JSON:
@@ -72,7 +85,10 @@ def response_format_shares(asked: Mapping[tuple[str, str, str], int]) -> JSON:
         by_role[model, role][form] += calls
     return {
         "models": {
-            model: {form: {"calls": calls, "share": calls / held.total()} for form, calls in held.items()}
+            model: {
+                form: {"calls": calls, "share": calls / held.total()}
+                for form, calls in held.items()
+            }
             for model, held in by_model.items()
         },
         "mixed": [
@@ -233,7 +249,9 @@ def describe_progress(tally: RunTally, *, priced: bool) -> str:
     whole = tally.all_results
     parts = [words for _, words in _count_parts(tally, *_NAMES)]
     if priced:
-        unpriced = f" ({count_noun(whole.unpriced, 'call')} without a price)" if whole.unpriced else ""
+        unpriced = (
+            f" ({count_noun(whole.unpriced, 'call')} without a price)" if whole.unpriced else ""
+        )
         parts.append(f"cost {whole.cost:.4f}{unpriced}")
     if tally.rehearsed:
         parts.append(f"{tally.rehearsed:,} by the rehearsal's rules")
@@ -276,9 +294,12 @@ class ProgressLine:
 
     def __init__(self, tally: RunTally, *, priced: bool) -> None:
         """Draw this tally; `priced` adds its cost."""
-        self.tally, self.priced = tally, priced
+        self.tally = tally
+        self.priced = priced
 
-    def __rich_console__(self, console: drawn.Console, options: drawn.ConsoleOptions) -> drawn.RenderResult:
+    def __rich_console__(
+        self, console: drawn.Console, options: drawn.ConsoleOptions
+    ) -> drawn.RenderResult:
         """Yield the bar and the words, for Rich."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
@@ -286,7 +307,9 @@ class ProgressLine:
         width = options.max_width - 1  # a terminal may break a line that fills its last column
         bar, words = (0, self.tally.preparing) if self.tally.preparing else self._fit_width(width)
         if bar:
-            yield ProgressBar(total=max(self.tally.total, 1), completed=self.tally.decided_count, width=bar)
+            yield ProgressBar(
+                total=max(self.tally.total, 1), completed=self.tally.decided_count, width=bar
+            )
         said = Text((" " if bar else "") + words, no_wrap=True, end="")
         said.truncate(width - bar, overflow="ellipsis")
         yield said
@@ -295,7 +318,8 @@ class ProgressLine:
         """Return the length of the bar, and the words after it."""
         parts = list(self._weighted_parts())
         least = _SHORTEST_BAR if width < _ROOMY else min(width // 8, _LONGEST_BAR)
-        room, taken = width - least - 1, set[int]()
+        room = width - least - 1
+        taken = set[int]()
         for at in sorted(range(len(parts)), key=lambda at: parts[at][0]):
             needed = len(parts[at][1]) + len(_GAP) * bool(taken)
             if needed > room:
@@ -308,14 +332,18 @@ class ProgressLine:
 
     def _weighted_parts(self) -> Iterator[tuple[int, str]]:
         """Yield the words in their order on the line, each with its weight; the lowest is shown first."""
-        tally, whole = self.tally, self.tally.all_results
+        tally = self.tally
+        whole = self.tally.all_results
         yield 0, f"{tally.decided_count:,}/{tally.total:,}"
         if tally.pace is not None:
             yield 4, _format_pace(tally.pace)
         if self.priced and whole.unpriced and not whole.cost:
             yield 3, "cost unknown"
         elif self.priced:  # the least cost if some calls have no price
-            yield 3, f"cost {'≥ ' * bool(whole.unpriced)}{whole.cost:,.{2 if whole.cost >= 100 else 4}f}"
+            yield (
+                3,
+                f"cost {'≥ ' * bool(whole.unpriced)}{whole.cost:,.{2 if whole.cost >= 100 else 4}f}",
+            )
         if tally.seconds_left is not None:
             yield 1, _format_time_left(tally.seconds_left)
         yield from _count_parts(tally, "failure", "refusal", "pending", "positive", "negative")
@@ -346,7 +374,8 @@ def _watch_with_bar(priced: bool) -> Iterator[Watch]:
 
 
 def _watch_with_lines(priced: bool) -> Watch:
-    written, warned = time.monotonic(), False
+    written = time.monotonic()
+    warned = False
 
     def watch(tally: RunTally) -> None:
         """Write a line now and then."""
@@ -358,7 +387,11 @@ def _watch_with_lines(priced: bool) -> Watch:
         if tally.preparing and now - written >= LINE_EVERY:
             written = now
             say(f"tribunal: {tally.preparing}", aside=True)
-        elif tally.pace is not None and tally.seconds_left is not None and now - written >= LINE_EVERY:
+        elif (
+            tally.pace is not None
+            and tally.seconds_left is not None
+            and now - written >= LINE_EVERY
+        ):
             written = now
             state = describe_progress(tally, priced=priced)
             pace = f"{_format_pace(tally.pace)}, {_format_time_left(tally.seconds_left)}"
@@ -371,7 +404,9 @@ def _format_pace(pace: float) -> str:
     """Return the pace in posts a second, minute or hour: whichever is one or more."""
     for unit, each in (("s", 1), ("min", 60)):
         if pace * each >= 1:
-            return f"{pace * each:,.1f}/{unit}" if pace * each < 100 else f"{pace * each:,.0f}/{unit}"
+            return (
+                f"{pace * each:,.1f}/{unit}" if pace * each < 100 else f"{pace * each:,.0f}/{unit}"
+            )
     return f"{pace * 3600:,.1f}/h"
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Decide posts until standard input ends."""
-    for each in (signal.SIGINT, signal.SIGTERM):  # it is the leader who is asked to stop, and says so
+    for each in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # it is the leader who is asked to stop, and says so
         signal.signal(each, signal.SIG_IGN)
     jobs, answers = take_standard_streams()
     from tribunal.process.loops import run_many
@@ -30,7 +33,9 @@ def main() -> None:
     def send(message: JSON, body: bytes) -> None:
         try:
             write_message(answers, message, body)
-        except OSError:  # the leader is gone: whoever goes on with its run has this post decided again
+        except (
+            OSError
+        ):  # the leader is gone: whoever goes on with its run has this post decided again
             os._exit(1)
 
     async def serve_leader() -> None:
@@ -56,7 +61,9 @@ async def serve_posts(
     Returns:
         How many posts are under way after the last message.
     """
-    logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
+    logging.getLogger("tribunal").setLevel(
+        logging.ERROR
+    )  # of the environment the leader has warned already
     from tribunal.errors import BadInput
     from tribunal.models.registry import current_registry
     from tribunal.runner.decider import PostDecider
@@ -72,7 +79,9 @@ async def serve_posts(
                 order = RunOrder.model_validate(message["order"])
                 try:
                     decider = await PostDecider.open_for_order(
-                        order, lambda *rest: send({"rest": rest}, b""), lambda *server: send({"server": server}, b"")
+                        order,
+                        lambda *rest: send({"rest": rest}, b""),
+                        lambda *server: send({"server": server}, b""),
                     )
                 except BadInput as error:
                     send({"bad_input": f"{where}{error}"}, b"")
@@ -93,7 +102,9 @@ async def serve_posts(
     return len(under_way)
 
 
-async def _decide_post(decider: PostDecider, job: JSON, body: bytes, send: Callable[[JSON, bytes], None]) -> None:
+async def _decide_post(
+    decider: PostDecider, job: JSON, body: bytes, send: Callable[[JSON, bytes], None]
+) -> None:
     """Decide a post, and send what came of it."""
     answer, line = await decider.answer_job(job, body)
     send({"number": job["number"], **answer}, line)

@@ -25,7 +25,9 @@ from tribunal.settings.context import Context
 _MOST_LOSSES = 2
 # So many in a row mean that something is wrong for all: posts that ended their process, processes that couldn't begin.
 _IN_A_ROW = 3
-_FIELDS_OF_SAMPLE = set(Sample.model_fields)  # what a table's row holds beside stays with its leader
+_FIELDS_OF_SAMPLE = set(
+    Sample.model_fields
+)  # what a table's row holds beside stays with its leader
 
 
 def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> JobWorker:
@@ -55,16 +57,22 @@ class WorkerPool:
         returns why the run can't go on, or an empty text. None: nothing is limited.
         `on_server` is told of servers that are away from a process, and that answer one.
         """
-        self._order, self._context, self._registry = order, context, registry
-        self._number, self._start, self._on_loss = number, start, on_loss
+        self._order = order
+        self._context = context
+        self._registry = registry
+        self._number = number
+        self._start = start
+        self._on_loss = on_loss
         self._workers: list[JobWorker] = []  # those that have ended, too
         self._answers: dict[JobWorker, JSON] = {}  # the last of each
         self._alone = asyncio.Lock()
         self._solo_worker: JobWorker | None = None
-        self._crashes, self._wrong_setting = 0, ""
+        self._crashes = 0
+        self._wrong_setting = ""
         self._failed_starts: set[JobWorker] = set()  # in a row
         self._rests: dict[tuple[str, int], float] = {}
-        self._on_server, self._answering = on_server, set[str]()
+        self._on_server = on_server
+        self._answering = set[str]()
         registry.on_rest = self._announce_rest
 
     @property
@@ -81,7 +89,9 @@ class WorkerPool:
                 lowest[model] = min(number, lowest.get(model, number))
         return lowest
 
-    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Outcome:
+    async def decide_post(
+        self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None
+    ) -> Outcome:
         """Decide a post in the process that has the least to do. Arguments as for `PostDecider.decide_post`."""
         job = {"place": place, "repeat": repeat, "max_tokens": max_tokens}
         body = json.dumps(sample.model_dump(include=_FIELDS_OF_SAMPLE)).encode()
@@ -114,7 +124,9 @@ class WorkerPool:
         """Return a process that has begun, if there is one: a cluster may have no room for another yet."""
         live = [each for each in self._workers if not each.ended and each is not self._solo_worker]
         live += [self._start_worker() for _ in range(self._number - len(live))]
-        return min([each for each in live if each.ready] or live, key=lambda each: len(each.pending))
+        return min(
+            [each for each in live if each.ready] or live, key=lambda each: len(each.pending)
+        )
 
     def _start_worker(self, *, alone: bool = False) -> JobWorker:
         worker = self._start(alone=alone)
@@ -128,7 +140,9 @@ class WorkerPool:
         self._workers.append(worker)
         return worker
 
-    async def _try_worker(self, worker: JobWorker, job: JSON, sample: bytes) -> Outcome | WorkerDied | None:
+    async def _try_worker(
+        self, worker: JobWorker, job: JSON, sample: bytes
+    ) -> Outcome | WorkerDied | None:
         """Have a process decide a post.
 
         Returns:
@@ -146,7 +160,9 @@ class WorkerPool:
             self._crashes = 0
         return outcome
 
-    def _note_death(self, worker: JobWorker, died: WorkerDied) -> Stopped | Invalid | WorkerDied | None:
+    def _note_death(
+        self, worker: JobWorker, died: WorkerDied
+    ) -> Stopped | Invalid | WorkerDied | None:
         if self._wrong_setting:
             return Invalid(self._wrong_setting)
         if worker.ready:
@@ -156,7 +172,9 @@ class WorkerPool:
         self._failed_starts.add(worker)
         if len(self._failed_starts) < _IN_A_ROW:
             return None
-        return Stopped(f"workers: a process that was to decide posts ended before it could begin ({died})")
+        return Stopped(
+            f"workers: a process that was to decide posts ended before it could begin ({died})"
+        )
 
     def _crashed_post(self, place: int, repeat: int, sample: Sample, died: WorkerDied) -> Outcome:
         """Return the failure of a post that ended its process whenever it was decided."""
@@ -169,7 +187,9 @@ class WorkerPool:
         tries = _MOST_LOSSES + 1
         why = f"the process that decided it ended, {tries} times, and at last with no other post in it ({died})"
         record = record_of_unusable_post(sample, self._order.graph, self._context, why, "crash")
-        return Decided(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
+        return Decided(
+            record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text)
+        )
 
     def _take_message(self, worker: JobWorker, message: JSON) -> None:
         """Take a setting that is wrong as a process sees it, or news of a server, which all are told."""
@@ -186,8 +206,12 @@ class WorkerPool:
                 self._answering.add(provider)
                 self._tell_workers({"answers": provider}, but=worker)
 
-    def _announce_rest(self, provider: str, number: int, seconds: float, but: JobWorker | None = None) -> None:
-        self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))
+    def _announce_rest(
+        self, provider: str, number: int, seconds: float, but: JobWorker | None = None
+    ) -> None:
+        self._rests[provider, number] = max(
+            time.monotonic() + seconds, self._rests.get((provider, number), 0.0)
+        )
         self._tell_workers({"rest": [provider, number, seconds]}, but)
 
     def _tell_workers(self, message: JSON, but: JobWorker | None = None) -> None:

@@ -34,9 +34,13 @@ from tribunal.settings.names import (
 from tribunal.settings.setting import DECLARED, SETTABLE_SEATS, Setting, is_settable_seat, setting
 from tribunal.settings.validation import describe_validation_error
 
-GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {}  # by the name of the graph; systems of one's own add theirs
+GRAPH_SETTINGS: dict[
+    str, type[EveryGraph]
+] = {}  # by the name of the graph; systems of one's own add theirs
 PLACES: dict[str, str] = {}  # the name of the graph that was loaded from a place
-COMPOSED: dict[str, type[EveryGraph]] = {}  # the settings of a composed graph without a system, by its place
+COMPOSED: dict[
+    str, type[EveryGraph]
+] = {}  # the settings of a composed graph without a system, by its place
 
 
 # fmt: off
@@ -223,7 +227,8 @@ class EveryGraph(BaseModel):
     @classmethod
     def _extra_is_extra(cls, by_model: dict[str, JSON]) -> dict[str, JSON]:
         for model, fields in by_model.items():
-            if ours := next((name for name in ("model", "messages", "stream") if name in fields), None):
+            ours = next((name for name in ("model", "messages", "stream") if name in fields), None)
+            if ours:
                 raise ValueError(f"{model}: {ours} is what a request is made of, and can't be given beside it")
         return by_model
 
@@ -238,7 +243,8 @@ class EveryGraph(BaseModel):
         graphs: Sequence[str] = DECLARED[name].graphs
         what = "a setting"
         if name == "mode" and (having := graphs_with_mode(value)):
-            graphs, what = having, "a mode"
+            graphs = having
+            what = "a mode"
         whose = f"is {what} of {_the(graphs)}, and {cls.graph or 'this graph'} has no use for it"
         return f"{name}: {shorten_repr(value)}: {whose}; leave it out"
 
@@ -297,7 +303,8 @@ class EveryGraph(BaseModel):
         """
         if not (cls.graph and cls.is_ours):
             return
-        agents, seats = agents_of(cls.graph), cls.seated
+        agents = agents_of(cls.graph)
+        seats = cls.seated
         for name in names:
             kind, colon, _ = name.partition(":")
             if name not in (ALL, *agents, *seats) and not (colon and kind in seats and kind in KINDS):

@@ -33,8 +33,11 @@ def check_request(given: Mapping[str, Any]) -> None:
     Raises:
         BadInput: the first one that a client may not set, its value, and TRIBUNAL_ALLOW.
     """
-    if objects := object_names(given):
-        raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
+    objects = object_names(given)
+    if objects:
+        raise BadInput(
+            f"{objects[0]}: an object can't come from another process; name it as provider:model"
+        )
     for name, value in given.items():
         if _is_harmless(name, value):
             continue
@@ -42,7 +45,9 @@ def check_request(given: Mapping[str, Any]) -> None:
         if is_allowed(name, None):
             continue
         for field, part in _parts(name, value):
-            if not (name in NAMED_THINGS and NAMED_THINGS[name](part)) and not is_allowed(name, part):
+            if not (name in NAMED_THINGS and NAMED_THINGS[name](part)) and not is_allowed(
+                name, part
+            ):
                 shown = one_line(part)[:100]
                 raise BadInput(
                     f"{field}: {shown!r}: a client of this server may not set this; leave it out, or ask the operator, "
@@ -63,7 +68,9 @@ def _is_harmless(name: str, value: Any) -> bool:
     setting = SETTINGS[name]
     default = setting.default_value
     up_to_default = setting.clients == "up to default"
-    return setting.clients == "anything" or bool(value == default or (up_to_default and value <= default))
+    return setting.clients == "anything" or bool(
+        value == default or (up_to_default and value <= default)
+    )
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -83,7 +90,9 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def _own_model(part: str) -> bool:
     """Return whether it is the rehearsal model, or one that the operator's own environment names."""
-    return part in _REHEARSAL or part in [each.strip() for each in os.environ.get("TRIBUNAL_MODEL", "").split(",")]
+    return part in _REHEARSAL or part in [
+        each.strip() for each in os.environ.get("TRIBUNAL_MODEL", "").split(",")
+    ]
 
 
 # Which single things a setting may name.

@@ -52,7 +52,12 @@ class NamedTexts:
     """The texts that a setting names: shipped texts by name, and the operator's files by path."""
 
     def __init__(
-        self, kind: Kind, form: str, check: Callable[[str, str], object], way_out: str, shipped: str | None = None
+        self,
+        kind: Kind,
+        form: str,
+        check: Callable[[str, str], object],
+        way_out: str,
+        shipped: str | None = None,
     ) -> None:
         """Describe the texts.
 
@@ -63,14 +68,20 @@ class NamedTexts:
             way_out: the advice of an error; `{names}` are the shipped names.
             shipped: the folder of the shipped texts, as `package:folder`.
         """
-        self._kind, self._form, self._check, self._way_out, self._shipped = kind, form, check, way_out, shipped
+        self._kind = kind
+        self._form = form
+        self._check = check
+        self._way_out = way_out
+        self._shipped = shipped
         self._held: dict[str, str] = {}
 
     @cached_property
     def shipped_names(self) -> list[str]:
         """Return the names of the shipped texts."""
         listed = resource(self._shipped).iterdir() if self._shipped else ()
-        return sorted(each.name.removesuffix(".toml") for each in listed if each.name.endswith(".toml"))
+        return sorted(
+            each.name.removesuffix(".toml") for each in listed if each.name.endswith(".toml")
+        )
 
     def read(self, name: str) -> str:
         """Return the text of this name. Blocks: call it off the event loop.
@@ -96,12 +107,12 @@ class NamedTexts:
         except UnicodeDecodeError as error:
             raise BadInput(f"{self._kind}: {name}: not a {self._form} file: {error}") from error
         except (OSError, ValueError, RuntimeError) as error:
-            near, way = (
-                suggest_name(name, self.shipped_names),
-                self._way_out.format(names=", ".join(self.shipped_names)),
-            )
+            near = suggest_name(name, self.shipped_names)
+            way = self._way_out.format(names=", ".join(self.shipped_names))
             reason = getattr(error, "strerror", None) or error
-            raise BadInput(f"{self._kind}: {name}: {reason}; {f'{near} Or ' if near else ''}{way}") from error
+            raise BadInput(
+                f"{self._kind}: {name}: {reason}; {f'{near} Or ' if near else ''}{way}"
+            ) from error
         self._check(text, name)
         return text
 
@@ -134,7 +145,9 @@ class NamedTexts:
             return await self.load(name)
         text = self.text_from(held)
         if for_clients() and (self._kind, _hash_text(text)) not in _from_files:
-            with suppress(BadInput):  # this process may not have read the file yet, and the file may be gone
+            with suppress(
+                BadInput
+            ):  # this process may not have read the file yet, and the file may be gone
                 await self.load(name, afresh=True)
             if not await asyncio.to_thread(_is_own_text, self._kind, text):
                 check_words(self._kind, name)
@@ -147,7 +160,9 @@ class NamedTexts:
             BadInput: the stored value is no text.
         """
         if not isinstance(held, str):
-            raise BadInput(f"context.{self._kind}: {type(held).__name__}: is no text; give the whole text of its file")
+            raise BadInput(
+                f"context.{self._kind}: {type(held).__name__}: is no text; give the whole text of its file"
+            )
         return held
 
 
@@ -221,7 +236,9 @@ FIELDS = ("seats", "temperatures", "views", "extra_body")
 Setting = TypeVar("Setting")
 
 
-async def apply_line_up(context: Context, case: Mapping[str, Any] | None = None, *, afresh: bool = False) -> Context:
+async def apply_line_up(
+    context: Context, case: Mapping[str, Any] | None = None, *, afresh: bool = False
+) -> Context:
     """Return the context with its line-up filled in; the run's own settings override the line-up's.
 
     Args:
@@ -259,7 +276,10 @@ def apply_line_up_text(context: Context, text: str) -> Context:
 
 def _merge_seats(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setting]:
     """Put a run's own settings over a file's; one for a whole kind (`view`) beats the file's for one of it."""
-    return {**{seat: value for seat, value in named.items() if seat.partition(":")[0] not in own}, **own}
+    return {
+        **{seat: value for seat, value in named.items() if seat.partition(":")[0] not in own},
+        **own,
+    }
 
 
 @lru_cache(maxsize=64)
@@ -267,9 +287,14 @@ def _parse_line_up(text: str, name: str) -> Context:
     try:
         values = parse_toml(text)
     except ValueError as error:
-        raise BadInput(f"line_up: {name}: not a TOML file: {error}; give a TOML file with [seats]") from error
-    if unknown := next((field for field in values if field not in FIELDS), None):
-        raise BadInput(f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}")
+        raise BadInput(
+            f"line_up: {name}: not a TOML file: {error}; give a TOML file with [seats]"
+        ) from error
+    unknown = next((field for field in values if field not in FIELDS), None)
+    if unknown:
+        raise BadInput(
+            f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}"
+        )
     try:
         return context_from(values)
     except BadInput as error:

@@ -144,12 +144,18 @@ def own_context(given: Any) -> EveryGraph | None:
     """
     held = given
     if not isinstance(given, EveryGraph):
-        held = given.get("tribunal") if isinstance(given, Mapping) else getattr(given, "tribunal", None)
+        held = (
+            given.get("tribunal")
+            if isinstance(given, Mapping)
+            else getattr(given, "tribunal", None)
+        )
     if held is None or isinstance(held, EveryGraph):
         return held
     if isinstance(held, Mapping):
         return context_from(held)
-    raise BadInput(f"tribunal: {type(held).__name__}: is no settings; give a Context, or a table of settings by name")
+    raise BadInput(
+        f"tribunal: {type(held).__name__}: is no settings; give a Context, or a table of settings by name"
+    )
 
 
 def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Context:
@@ -168,14 +174,20 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
         return context_of_run(runtime or current_runtime())
     settings = case.get("settings") if isinstance(case, dict) else None
     if not isinstance(settings, dict):
-        raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
+        raise BadInput(
+            'context: holds no settings; give {"settings": {…}}, with the settings by name'
+        )
     from_clients = settings_come_from_clients()
     allowed = (os.environ.get(ALLOW), os.environ.get("TRIBUNAL_MODEL")) if from_clients else None
     context = _validate_case(json.dumps(settings, sort_keys=True), str(case.get("graph")), allowed)
     if context.searxng_url is None and "searxng" in context.search:
         # An address with a password lies in no case: it is given to each part of a run.
         address = context_of_run(runtime or current_runtime()).searxng_url
-        return context.model_copy(update={"searxng_url": address}) if "@" in (address or "") else context
+        return (
+            context.model_copy(update={"searxng_url": address})
+            if "@" in (address or "")
+            else context
+        )
     return context
 
 
@@ -212,10 +224,14 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
     if not differ:
         return []
     context_of_run(runtime)
-    return [f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"]
+    return [
+        f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"
+    ]
 
 
-def refuse_unused_settings(graph: str | type[EveryGraph], context: EveryGraph, *, can_stop: bool = False) -> None:
+def refuse_unused_settings(
+    graph: str | type[EveryGraph], context: EveryGraph, *, can_stop: bool = False
+) -> None:
     """Refuse the first setting that a graph doesn't have, or that has no effect in it.
 
     Args:
@@ -276,7 +292,9 @@ def refuse_configurable(
         name = misplaced[0]
         shown = shorten_repr(named[name])
         instead = f"{name}={shown}" if as_keyword else f'context={{"{name}": {shown}}}'
-        raise BadInput(f'{name}: {shown}: no setting is read from config["configurable"]; give {instead}')
+        raise BadInput(
+            f'{name}: {shown}: no setting is read from config["configurable"]; give {instead}'
+        )
 
 
 def _names_set_alike(given: EveryGraph | None, named: Mapping[str, Any]) -> set[str]:

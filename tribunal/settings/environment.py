@@ -25,7 +25,9 @@ KEY_NAME = re.compile(r"\w+_API_KEY(?:_\d+)?")
 # By these LangSmith is reached: they say where posts are traced to, its key too.
 _LANGSMITH = re.compile(r"(?:LANGSMITH|LANGCHAIN)_\w+")
 # What counts in a `.env` file that isn't trusted: keys of models and whose account they are, and which model is asked.
-_HARMLESS = re.compile(rf"(?!{_LANGSMITH.pattern}){KEY_NAME.pattern}|OPENAI_(?:ORG|PROJECT)_ID|TRIBUNAL_MODEL")
+_HARMLESS = re.compile(
+    rf"(?!{_LANGSMITH.pattern}){KEY_NAME.pattern}|OPENAI_(?:ORG|PROJECT)_ID|TRIBUNAL_MODEL"
+)
 # Lines of other programs are nothing to ask about.
 _OURS = re.compile(
     rf"TRIBUNAL_\w+|{_LANGSMITH.pattern}|SEARXNG_URL|(?:OPENAI|OLLAMA|GOOGLE|GEMINI|ANTHROPIC|AZURE|AWS)_\w+"
@@ -67,7 +69,11 @@ class Environment(dict[str, str]):
 
     def __init__(self, held: Mapping[str, str], file: DotEnv) -> None:
         """Store the environment's settings, and below them the settings of the file that count."""
-        counted = {name: value for name, value in file.lines.items() if file.is_trusted or _HARMLESS.fullmatch(name)}
+        counted = {
+            name: value
+            for name, value in file.lines.items()
+            if file.is_trusted or _HARMLESS.fullmatch(name)
+        }
         super().__init__({**counted, **held})
         self.beneath = frozenset(counted) - frozenset(held)
         self.untrusted = {} if file.is_trusted else file.places
@@ -90,7 +96,9 @@ def read_dotenv() -> DotEnv:
     from dotenv import dotenv_values  # only where there is such a file
 
     held = dotenv_values(stream=io.StringIO(text), interpolate=False)
-    return DotEnv({name: value for name, value in held.items() if value}, answer_for(file, raw), raw)
+    return DotEnv(
+        {name: value for name, value in held.items() if value}, answer_for(file, raw), raw
+    )
 
 
 def environment(file: DotEnv | None = None) -> Environment:
@@ -99,7 +107,9 @@ def environment(file: DotEnv | None = None) -> Environment:
     Args:
         file: what `read_dotenv` gave, if it has been read; else it is read now.
     """
-    found = Environment({name: value for name, value in os.environ.items() if value}, file or read_dotenv())
+    found = Environment(
+        {name: value for name, value in os.environ.items() if value}, file or read_dotenv()
+    )
     if found.untrusted:
         say_once(
             f"{FILE}: {', '.join(found.untrusted)}: not in force, since you haven't said that you trust this file; run "

@@ -35,18 +35,28 @@ def arrange_form(fields: Mapping[str, JSON], graph: str) -> dict[str, JSON]:
         fields: the JSON schema of each setting by name.
         graph: the name of the graph; empty for the settings of all graphs.
     """
-    shown = {name: form for name, form in fields.items() if not (DECLARED[name].words and _is_closed(name))}
+    shown = {
+        name: form
+        for name, form in fields.items()
+        if not (DECLARED[name].words and _is_closed(name))
+    }
     if graph and DEFINITION in shown:
         shown[DEFINITION] = {**shown[DEFINITION], "default": _catalogue().shipped_definition()}
     prompts = _prompt_fields(graph) if graph and PROMPT_TEXTS in shown else {}
     if prompts:
         del shown[PROMPT_TEXTS]
     first = [name for name in MAIN_SETTINGS if name in shown]
-    others = [each.name for each in settings_in_order() if each.name in shown and each.name not in first]
+    others = [
+        each.name for each in settings_in_order() if each.name in shown and each.name not in first
+    ]
     arranged = {name: {**shown[name], "group": MAIN_GROUP} for name in first}
     for name in others:
         section = DECLARED[name].section
-        arranged[name] = {**shown[name], "title": f"{section}: {DECLARED[name].title}", "group": section}
+        arranged[name] = {
+            **shown[name],
+            "title": f"{section}: {DECLARED[name].title}",
+            "group": section,
+        }
     arranged |= prompts
     for name, form in arranged.items():
         form.update(_front_end_keys(name, form))
@@ -78,13 +88,19 @@ def _prompt_fields(graph: str) -> dict[str, JSON]:
             "description": f"{said} Default: the shipped text.",
             "default": prompt.text,
             "group": PROMPT_GROUP,
-            **({"langgraph_nodes": nodes_running(prompt.functions, graph)} if prompt.functions else {}),
+            **(
+                {"langgraph_nodes": nodes_running(prompt.functions, graph)}
+                if prompt.functions
+                else {}
+            ),
         }
     return fields
 
 
 def _front_end_keys(name: str, form: JSON) -> JSON:
-    control = _control_of(next((each for each in form.get("anyOf", ()) if each.get("type") != "null"), form))
+    control = _control_of(
+        next((each for each in form.get("anyOf", ()) if each.get("type") != "null"), form)
+    )
     keys: JSON = {}
     if control["type"] == "text" and (name not in DECLARED or DECLARED[name].words):
         control = {"type": "textarea"}
@@ -98,7 +114,10 @@ def _front_end_keys(name: str, form: JSON) -> JSON:
 def _control_of(kind: JSON) -> JSON:
     """Return the control that edits a value of this type."""
     if "enum" in kind:
-        return {"type": "select", "options": [{"label": str(each), "value": each} for each in kind["enum"]]}
+        return {
+            "type": "select",
+            "options": [{"label": str(each), "value": each} for each in kind["enum"]],
+        }
     if kind.get("type") == "boolean":
         return {"type": "boolean"}
     if kind.get("type") in ("integer", "number"):
@@ -122,12 +141,17 @@ def collect_edits(given: Mapping[str, Any], graph: str) -> dict[str, Any]:
     settings = dict(given)
     if not graph:
         return settings
-    if settings.get(DEFINITION) is not None and _is_same(settings[DEFINITION], _catalogue().shipped_definition()):
+    if settings.get(DEFINITION) is not None and _is_same(
+        settings[DEFINITION], _catalogue().shipped_definition()
+    ):
         del settings[DEFINITION]
     fields = [name for name in settings if name.startswith("prompt_") and name != PROMPT_TEXTS]
     if not fields:
         return settings
-    texts = {prompt_field(name): (name, text) for name, text in _catalogue().prompt_sources(graph).items()}
+    texts = {
+        prompt_field(name): (name, text)
+        for name, text in _catalogue().prompt_sources(graph).items()
+    }
     edits = {}
     for field in fields:
         if field in texts:
@@ -147,4 +171,8 @@ def _is_same(value: object, text: str) -> bool:
 
 def is_form_field(name: str, graph: str) -> bool:
     """Return whether a name is that of a prompt in the form of a graph; empty: of no graph of its own."""
-    return bool(graph) and name.startswith("prompt_") and name in map(prompt_field, _catalogue().prompt_sources(graph))
+    return (
+        bool(graph)
+        and name.startswith("prompt_")
+        and name in map(prompt_field, _catalogue().prompt_sources(graph))
+    )

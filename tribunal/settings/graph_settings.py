@@ -50,7 +50,11 @@ WEB_SETTINGS = Research.model_fields.keys() - Variants.model_fields.keys()
 _PERSPECTIVE_SETTINGS = ("leave_out", "examples_k", "embedding", *settings_of_seats("perspective"))
 _NO_WEB = "nothing is looked up; set web as well"
 _NO_PERSPECTIVE = "no perspective is heard; name some with perspectives"
-_VIEWS_FORM = {"type": "array", "items": {"type": "string", "enum": list(VIEWS)}, "uniqueItems": True}
+_VIEWS_FORM = {
+    "type": "array",
+    "items": {"type": "string", "enum": list(VIEWS)},
+    "uniqueItems": True,
+}
 
 
 def _check_views(named: list[str]) -> list[str]:
@@ -252,19 +256,28 @@ SETTINGS = {each.name: each for each in settings_in_order()}
 SETTINGS["mode"].does = describe_modes(MODE_WORDS, graphs=True)
 # Every setting by its section, in the order in which a person would set them.
 SECTIONS: dict[str, dict[str, Setting]] = {
-    title: {name: each for name, each in SETTINGS.items() if each.section == title} for title in SECTION_TITLES
+    title: {name: each for name, each in SETTINGS.items() if each.section == title}
+    for title in SECTION_TITLES
 }
 # Who may sit in some graph; of several of a kind, the kind.
-SEATS = tuple(dict.fromkeys(seat for settings in GRAPH_SETTINGS.values() for seat in settings.seated))
+SEATS = tuple(
+    dict.fromkeys(seat for settings in GRAPH_SETTINGS.values() for seat in settings.seated)
+)
 SETTABLE_SEATS.update({seat: seat in KINDS for seat in SEATS})
 # The modes of each graph that has several.
-MODES = {graph: settings.modes for graph, settings in GRAPH_SETTINGS.items() if "mode" in settings.model_fields}
+MODES = {
+    graph: settings.modes
+    for graph, settings in GRAPH_SETTINGS.items()
+    if "mode" in settings.model_fields
+}
 
 
 def describe_setting(name: str) -> str:
     """Describe a setting: the graphs that have it, its effect, its default."""
     each = SETTINGS[name]
-    return " ".join(filter(None, [name_graphs(each.graphs), each.does, f"Default: {each.default}."]))
+    return " ".join(
+        filter(None, [name_graphs(each.graphs), each.does, f"Default: {each.default}."])
+    )
 
 
 def name_graphs(graphs: tuple[str, ...]) -> str:
@@ -272,4 +285,8 @@ def name_graphs(graphs: tuple[str, ...]) -> str:
     others = [graph for graph in GRAPHS if graph not in graphs]
     if not graphs:
         return ""
-    return f"{join_names(graphs)} only." if len(others) >= len(graphs) else f"Every graph but {join_names(others)}."
+    return (
+        f"{join_names(graphs)} only."
+        if len(others) >= len(graphs)
+        else f"Every graph but {join_names(others)}."
+    )

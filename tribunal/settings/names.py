@@ -29,7 +29,17 @@ VIEWS = {
 # Seats of which there are several, told apart after a colon: perspective:kold, view:surface, agent:2.
 KINDS = ("perspective", "debater", "view", "agent")
 # The nodes that decide. Every other node that asks a model asks that of `aux_model`, triage excepted.
-DECIDING = ("judge", "score", "reflect", "rescore", "summarise", "conclude", "answer", "classify", "draw")
+DECIDING = (
+    "judge",
+    "score",
+    "reflect",
+    "rescore",
+    "summarise",
+    "conclude",
+    "answer",
+    "classify",
+    "draw",
+)
 # The nodes that give a verdict, by a model or by a vote.
 CONCLUDING = ("judge", "summarise", "conclude", "answer", "classify", "annotate", "draw", "vote")
 LOOKING_UP = ("propose", "search", "choose", "fetch", "read", "weigh", "enough")
@@ -38,7 +48,8 @@ SECTION_TITLES = (
     "Limits", "Technical",
 )  # fmt: skip
 # The groups of the form that front ends draw: the settings that people change most, the sections, and the prompts.
-MAIN_GROUP, PROMPT_GROUP = "Main settings", "Prompts"
+MAIN_GROUP = "Main settings"
+PROMPT_GROUP = "Prompts"
 MAIN_SETTINGS = (
     "model", "judge_model", "aux_model", "task", "policy", "policy_definition", "mode", "views", "agents", "draws",
     "rounds", "web", "perspectives", "threshold", "review", "max_calls", "stops",
@@ -67,7 +78,11 @@ RENAMED = {
     "record": "archive",
 }
 # The shipped policy of each task.
-POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
+POLICIES: dict[Task, str] = {
+    "hate": "h-vli",
+    "sarcasm": "sarcasm",
+    "misinformation": "misinformation",
+}
 SHIPPED_POLICIES = (*POLICIES.values(), "moderations")
 
 

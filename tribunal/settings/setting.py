@@ -69,7 +69,9 @@ def setting(
     **how: Any,
 ) -> Any:
     """Declare a setting as a field. `how` are arguments of pydantic's `Field`, such as ge, gt and le."""
-    described = Setting(section, title, does, value, default or _in_words(value), nodes, clients, words)
+    described = Setting(
+        section, title, does, value, default or _in_words(value), nodes, clients, words
+    )
     how["default_factory" if isinstance(value, type) else "default"] = value
     return Field(title=title, json_schema_extra=described, **how)
 
@@ -77,7 +79,13 @@ def setting(
 def _in_words(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return "none" if value is None or isinstance(value, type) else f"{value:g}" if type(value) is float else str(value)
+    return (
+        "none"
+        if value is None or isinstance(value, type)
+        else f"{value:g}"
+        if type(value) is float
+        else str(value)
+    )
 
 
 def settings_in_order() -> list[Setting]:

@@ -29,7 +29,9 @@ from tribunal.settings.names import Mode
 from tribunal.settings.setting import SETTABLE_SEATS
 
 # Settings that `receive`, `seat`, `verdict` and `ask` may heed by themselves.
-OF_ANY_AGENT = frozenset({"policy_definition", "scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
+OF_ANY_AGENT = frozenset(
+    {"policy_definition", "scheme", "judge_model", "aux_model", "max_calls", "max_tokens"}
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _PROMPT = re.compile(r"[a-z][a-z0-9_]*/_?[a-z][a-z0-9_-]*")
 _NO_PROMPTS = ("README", "LICENSE", "NOTICE")  # files that may lie beside prompts
@@ -77,7 +79,9 @@ class System:
         check_heeded(f"system: {self.name}", self.heeds)
         register_seats(self.seats)
         _systems[self.name] = self
-        GRAPH_SETTINGS[self.name] = derive_settings(self.name, {*OF_ANY_AGENT, *self.heeds}, self.seats)
+        GRAPH_SETTINGS[self.name] = derive_settings(
+            self.name, {*OF_ANY_AGENT, *self.heeds}, self.seats
+        )
         GRAPH_SETTINGS[self.name].about = self.about
 
     def read_prompts(self) -> dict[str, str]:
@@ -88,7 +92,8 @@ class System:
         """
         texts = self._read_prompt_files()
         return {
-            f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}": text for stem, text in texts.items()
+            f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}": text
+            for stem, text in texts.items()
         }
 
     def _read_prompt_files(self) -> dict[str, str]:
@@ -96,9 +101,13 @@ class System:
         if self.prompts is None:
             return {}
         read = _read_folder(self.prompts, ".md", f"system: {self.name}: prompts")
-        texts = {stem: text.strip() for stem, text in read.items() if stem.upper() not in _NO_PROMPTS}
+        texts = {
+            stem: text.strip() for stem, text in read.items() if stem.upper() not in _NO_PROMPTS
+        }
         if not texts:
-            raise BadInput(f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there")
+            raise BadInput(
+                f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there"
+            )
         return texts
 
     def read_experiments(self) -> dict[str, str]:
@@ -138,9 +147,12 @@ def check_heeded(declared_by: str, names: Iterable[str]) -> None:
     Raises:
         BadInput: there is no such setting.
     """
-    if unknown := next((name for name in names if name not in SETTINGS or name == "mode"), None):
+    unknown = next((name for name in names if name not in SETTINGS or name == "mode"), None)
+    if unknown:
         way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
-        raise BadInput(f"{declared_by}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+        raise BadInput(
+            f"{declared_by}: heeds {unknown!r}, which is no setting that it can heed; {way}"
+        )
 
 
 class _DerivedSettings(EveryGraph):
@@ -170,11 +182,16 @@ def derive_settings(
     """
     own = {*heeded} - EveryGraph.model_fields.keys()
     fields: dict[str, Any] = {
-        name: (field.annotation, copy(field)) for name, field in Context.model_fields.items() if name in own
+        name: (field.annotation, copy(field))
+        for name, field in Context.model_fields.items()
+        if name in own
     }
     settings = create_model(f"Settings of {graph}", __base__=_DerivedSettings, **fields)
-    settings.graph, settings.is_ours, settings.seated = graph, False, tuple(seats)
-    settings.modes, settings.heeding = tuple(modes), heeding or {}
+    settings.graph = graph
+    settings.is_ours = False
+    settings.seated = tuple(seats)
+    settings.modes = tuple(modes)
+    settings.heeding = heeding or {}
     return settings
 
 
@@ -196,7 +213,11 @@ def note_place(graph: str, called: str, settings: object) -> None:
         settings: its `context_schema`.
     """
     PLACES[graph] = called
-    if isinstance(settings, type) and issubclass(settings, _DerivedSettings) and called not in _systems:
+    if (
+        isinstance(settings, type)
+        and issubclass(settings, _DerivedSettings)
+        and called not in _systems
+    ):
         COMPOSED[graph] = settings
 
 
@@ -227,10 +248,14 @@ def resource(place: str | Path) -> Traversable:
 def _read_folder(folder: str | Path, suffix: str, field: str) -> dict[str, str]:
     """Return the texts of the files of a folder that end so, by their names without it."""
     try:
-        files = sorted((each.name, each) for each in resource(folder).iterdir() if each.name.endswith(suffix))
+        files = sorted(
+            (each.name, each) for each in resource(folder).iterdir() if each.name.endswith(suffix)
+        )
         return {name.removesuffix(suffix): file.read_text("utf-8") for name, file in files}
     except OSError as error:
-        raise BadInput(f"{field}: {folder}: can't be read: {error.strerror or error}; give a folder") from error
+        raise BadInput(
+            f"{field}: {folder}: can't be read: {error.strerror or error}; give a folder"
+        ) from error
 
 
 def register_seats(names: Iterable[str]) -> None:
@@ -241,7 +266,9 @@ def register_seats(names: Iterable[str]) -> None:
     """
     for name in names:
         if not _SEAT.fullmatch(name):
-            raise BadInput(f"seat: {name!r}: can't be a seat's name; give small letters, digits, - and _")
+            raise BadInput(
+                f"seat: {name!r}: can't be a seat's name; give small letters, digits, - and _"
+            )
         SETTABLE_SEATS[name.partition(":")[0]] = True
 
 

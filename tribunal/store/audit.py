@@ -98,20 +98,27 @@ async def append_all(connection: AsyncConnection, entries: Sequence[tuple[Who, L
     """
     if not entries:
         return
-    head = (await connection.execute(select(audit_head.c.seq, audit_head.c.hash).with_for_update())).first()
+    head = (
+        await connection.execute(select(audit_head.c.seq, audit_head.c.hash).with_for_update())
+    ).first()
     if head is None:
         raise RuntimeError("audit log: the row that holds its head is gone; tribunal audit verify")
-    seq, last, rows = head.seq, head.hash, []
+    seq = head.seq
+    last = head.hash
+    rows = []
     for who, each in entries:
         row: JSON = {
             "at": database_now(), "who": who.who, "key_id": who.key_id, "name": who.name, "kind": each.kind,
             "subject": each.subject, "details": canonical(each.details),
         }  # fmt: skip
-        seq, previous = seq + 1, last
+        seq = seq + 1
+        previous = last
         last = chained(previous, seq, content(row))
         rows.append({"seq": seq, "previous": previous, "hash": last, **row})
     await connection.execute(insert(audit), rows)
-    await connection.execute(update(audit_head).values(seq=seq, previous=rows[-1]["previous"], hash=last))
+    await connection.execute(
+        update(audit_head).values(seq=seq, previous=rows[-1]["previous"], hash=last)
+    )
 
 
 # The log, read
@@ -146,7 +153,9 @@ async def page(
     """Return entries, the oldest first, after the one of this number."""
     # SQLite would stumble over a text that is none, so each is read as bytes.
     columns: list[Any] = [
-        column if store.postgres or not isinstance(column.type, Text) else cast(column, LargeBinary).label(column.name)
+        column
+        if store.postgres or not isinstance(column.type, Text)
+        else cast(column, LargeBinary).label(column.name)
         for column in audit.c
     ]
     wanted = select(*columns).order_by(audit.c.seq).limit(limit)
@@ -197,7 +206,11 @@ async def verify(store: Store, kept: str | None = None) -> LogWalk:
         if rows:
             continue
         end = await read_written_head(store)
-        if end is not None and end.seq > walk.entries and await page(store, walk.entries or None, 1):
+        if (
+            end is not None
+            and end.seq > walk.entries
+            and await page(store, walk.entries or None, 1)
+        ):
             continue  # written since the page was read
         walk.check_end(end)
         return walk
@@ -228,12 +241,19 @@ class LogWalk:
 
     def step(self, row: JSON) -> bool:
         """Go on to the next entry, unless something is wrong with it, or before it; return whether nothing is."""
-        seq, expected = row["seq"], self.entries + 1
+        seq = row["seq"]
+        expected = self.entries + 1
         said = content(row)
         if not isinstance(seq, int) or seq < expected:
-            self.fault = f"entry {seq}: was inserted; after entry {self.entries} comes entry {expected}"
+            self.fault = (
+                f"entry {seq}: was inserted; after entry {self.entries} comes entry {expected}"
+            )
         elif seq > expected:
-            gone = f"entry {expected}: is" if seq == expected + 1 else f"entries {expected} to {seq - 1}: are"
+            gone = (
+                f"entry {expected}: is"
+                if seq == expected + 1
+                else f"entries {expected} to {seq - 1}: are"
+            )
             self.fault = f"{gone} gone"
         elif chained(row["previous"], seq, said) != row["hash"]:
             self.fault = f"{_shown_entry(row)}: {_how_changed(row, said, self.head)}"
@@ -241,7 +261,8 @@ class LogWalk:
             follows = f"doesn't follow from entry {self.entries}; one of the two was put in place of another"
             self.fault = f"{_shown_entry(row)}: {follows}"
         else:
-            self.entries, self.head = seq, row["hash"]
+            self.entries = seq
+            self.head = row["hash"]
             self.kept_at = seq if self.head == self.kept else self.kept_at
         return self.fault is None
 
@@ -251,14 +272,20 @@ class LogWalk:
             self.fault = "the row that holds the head of the log is gone"
         elif end.seq > self.entries:
             first = self.entries + 1
-            cut = f"entry {end.seq}: is" if end.seq == first else f"entries {first} to {end.seq}: are"
+            cut = (
+                f"entry {end.seq}: is" if end.seq == first else f"entries {first} to {end.seq}: are"
+            )
             self.fault = f"{cut} gone; the log was cut at its end"
         elif end.seq < self.entries:
-            self.fault = f"entry {end.seq + 1}: was added past the head of the log, which is entry {end.seq}"
+            self.fault = (
+                f"entry {end.seq + 1}: was added past the head of the log, which is entry {end.seq}"
+            )
         elif end.hash != self.head:
             self.fault = f"entry {end.seq}: isn't the one that the head of the log names; one of the two was altered"
         elif self.kept is not None and self.kept_at is None:
-            self.fault = f"no entry has the hash {self.kept}: the log was cut before it, or written anew"
+            self.fault = (
+                f"no entry has the hash {self.kept}: the log was cut before it, or written anew"
+            )
 
 
 def _shown_entry(row: JSON) -> str:
@@ -272,5 +299,7 @@ def _how_changed(row: JSON, said: str, before: str) -> str:
     if chained(before, seq, said) == row["hash"]:
         return "its link to the entry before was altered"
     near = range(max(1, seq - _NEAR), seq + _NEAR)
-    moved = next((place for place in near if chained(row["previous"], place, said) == row["hash"]), None)
+    moved = next(
+        (place for place in near if chained(row["previous"], place, said) == row["hash"]), None
+    )
     return "was altered" if moved is None else f"is entry {moved}, which was moved here"

@@ -49,7 +49,11 @@ def upgrade_checkpoint_tables(connection: Connection) -> None:
 
 def table_names(*, postgres: bool) -> tuple[str, ...]:
     """Return the tables that hold checkpoints by their `thread_id`, and last the one of what tasks wrote."""
-    return ("checkpoints", "checkpoint_blobs", "checkpoint_writes") if postgres else ("checkpoints", "writes")
+    return (
+        ("checkpoints", "checkpoint_blobs", "checkpoint_writes")
+        if postgres
+        else ("checkpoints", "writes")
+    )
 
 
 class _OpenTransaction:
@@ -83,7 +87,11 @@ async def library_saver(
 
 async def delete_checkpoints(connection: AsyncConnection, case_ids: Any) -> None:
     """Delete the checkpoints of these cases, a list of ids or a query for them, in the caller's transaction."""
-    ids = case_ids if isinstance(case_ids, list) else (await connection.execute(case_ids)).scalars().all()
+    ids = (
+        case_ids
+        if isinstance(case_ids, list)
+        else (await connection.execute(case_ids)).scalars().all()
+    )
     if ids:
         saver = await library_saver(connection)
         for each in ids:

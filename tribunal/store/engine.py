@@ -24,7 +24,11 @@ from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.process.database import WAIT, check_sqlite_file, connect, set_write_ahead_mode
 from tribunal.settings.environment import data_folder
-from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
+from tribunal.store.checkpoint_tables import (
+    VERSION_IN_POSTGRES,
+    newest_in_postgres,
+    upgrade_checkpoint_tables,
+)
 from tribunal.store.table_versions import (
     check_compatible,
     check_tables,
@@ -40,7 +44,10 @@ from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ITS_TIME = text("SELECT extract(epoch FROM clock_timestamp())::float8")
-_FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
+_FRESH, _USED = (
+    1.0,
+    "tribunal.used",
+)  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 
 
 class Store:
@@ -54,9 +61,12 @@ class Store:
 
     def __init__(self, engine: AsyncEngine, reader: AsyncEngine | None = None) -> None:
         """Use `open`."""
-        self._engine, self._reader = engine, reader or engine
+        self._engine = engine
+        self._reader = reader or engine
         # One query needs no BEGIN and no COMMIT.
-        self._asked = engine.execution_options(isolation_level="AUTOCOMMIT") if reader is None else reader
+        self._asked = (
+            engine.execution_options(isolation_level="AUTOCOMMIT") if reader is None else reader
+        )
         self.address = engine.url.render_as_string(hide_password=True)
         self.postgres = engine.dialect.name == "postgresql"
         held = engine.url.database
@@ -73,12 +83,18 @@ class Store:
             BadInput: the address is wrong, it can't be reached, or its tables are of an earlier release, or not as
                 this one needs them.
         """
-        url = await asyncio.to_thread(_parse_address, address)  # it reads `.env`, to find the data folder
+        url = await asyncio.to_thread(
+            _parse_address, address
+        )  # it reads `.env`, to find the data folder
         postgres = url.get_backend_name() == "postgresql"
         reader = None
         # Parameters are hidden in errors: they are posts, records and secrets. Every transaction is ended by whoever
         # began it, so a connection that is given back need not be rolled back once more.
-        common: dict[str, Any] = {"hide_parameters": True, "max_overflow": 0, "pool_reset_on_return": None}
+        common: dict[str, Any] = {
+            "hide_parameters": True,
+            "max_overflow": 0,
+            "pool_reset_on_return": None,
+        }
         if postgres:
             require_extra("database", "service")
             engine = create_async_engine(url, pool_size=_POOL, **common)
@@ -111,7 +127,9 @@ class Store:
             await self.check_tables()
         elif version != VERSION:
             if version is None and not make:
-                raise BadInput(f"database: {self.address}: has no tables yet; run tribunal service migrate once")
+                raise BadInput(
+                    f"database: {self.address}: has no tables yet; run tribunal service migrate once"
+                )
             if not make:
                 raise BadInput(
                     f"database: {self.address}: its tables are of version {version}, and this program wants {VERSION}; "
@@ -206,10 +224,19 @@ def _parse_address(address: str | None) -> Any:
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise BadInput(f"database: is no address ({words_of(error)}); write postgresql://user@host/name") from None
-    kinds = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
-    if (kind := kinds.get(url.drivername.partition("+")[0])) is None:
-        raise BadInput(f"database: {url.drivername}: is no kind that is known; they are postgresql and sqlite")
+        raise BadInput(
+            f"database: is no address ({words_of(error)}); write postgresql://user@host/name"
+        ) from None
+    kinds = {
+        "postgresql": "postgresql+psycopg",
+        "postgres": "postgresql+psycopg",
+        "sqlite": "sqlite+aiosqlite",
+    }
+    kind = kinds.get(url.drivername.partition("+")[0])
+    if kind is None:
+        raise BadInput(
+            f"database: {url.drivername}: is no kind that is known; they are postgresql and sqlite"
+        )
     if kind.startswith("sqlite") and url.database in (None, "", ":memory:"):
         raise BadInput(f"database: {address}: names no file; write sqlite:///FILE")
     return url.set(drivername=kind)
@@ -237,7 +264,11 @@ def _prepare_file(file: Path) -> None:
         file.touch(mode=0o600, exist_ok=True)
         with closing(connect(file)) as connection:
             set_write_ahead_mode(connection)
-    except (OSError, sqlite3.Error, UnicodeError) as error:  # the last: of what SQLite says of a damaged file
+    except (
+        OSError,
+        sqlite3.Error,
+        UnicodeError,
+    ) as error:  # the last: of what SQLite says of a damaged file
         raise database_problem(str(file), error) from None
 
 
@@ -299,7 +330,8 @@ def upgrade(address: str | None = None) -> str:
         BadInput: as `Store.open`.
     """
     url = _parse_address(address)
-    if postgres := url.get_backend_name() == "postgresql":
+    postgres = url.get_backend_name() == "postgresql"
+    if postgres:
         require_extra("database", "service")
     shown = url.render_as_string(hide_password=True)
     if postgres:
@@ -307,7 +339,9 @@ def upgrade(address: str | None = None) -> str:
     else:
         _prepare_file(Path(url.database))
         # All of it in one transaction, which others wait for, so that nobody ever finds a half.
-        engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": WAIT, "isolation_level": None})
+        engine = create_engine(
+            url.set(drivername="sqlite"), connect_args={"timeout": WAIT, "isolation_level": None}
+        )
         event.listen(engine, "begin", _begin_writing)
     try:
         with database_problems(shown, "its version"), engine.begin() as connection:
@@ -318,7 +352,9 @@ def upgrade(address: str | None = None) -> str:
                 create_tables(connection, shown)
             elif version != VERSION and not is_newer(version):
                 run_migrations(connection, shown, version)
-            upgrade_checkpoint_tables(connection)  # they have versions of their own, those of the installed library
+            upgrade_checkpoint_tables(
+                connection
+            )  # they have versions of their own, those of the installed library
             check_compatible(connection, shown)
             check_tables(connection, shown)
     finally:

@@ -50,7 +50,9 @@ class Group:
     async def rows_once(self, query: Executable) -> Sequence[JSON]:
         """Return the rows of a query, which is asked once for all writes that share this transaction."""
         if query not in self._answers:
-            self._answers[query] = [dict(row) for row in (await self.connection.execute(query)).mappings()]
+            self._answers[query] = [
+                dict(row) for row in (await self.connection.execute(query)).mappings()
+            ]
         return self._answers[query]
 
     def after_commit(self, note: Callable[[], object]) -> None:
@@ -90,11 +92,14 @@ class GroupCommit:
 
     def __init__(self, store: Store, *refusals: type[Exception]) -> None:
         """Use a database. A write that raises one of `refusals` has changed nothing, and the others go on."""
-        self._store, self._refusals = store, refusals
+        self._store = store
+        self._refusals = refusals
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, write: Write[Result], *, order: str = "", lock: Executable | None = None) -> Result:
+    async def write(
+        self, write: Write[Result], *, order: str = "", lock: Executable | None = None
+    ) -> Result:
         """Carry out a write in a transaction with others, and return what it returns once all is committed.
 
         Args:
@@ -116,8 +121,11 @@ class GroupCommit:
 
     async def _write_all(self) -> None:
         while self._waiting:
-            group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-            asked = sorted((each for each in group if not each.outcome.done()), key=lambda each: each.order)
+            group = self._waiting[:_MOST]
+            self._waiting = self._waiting[_MOST:]
+            asked = sorted(
+                (each for each in group if not each.outcome.done()), key=lambda each: each.order
+            )
             try:
                 await self._write_together(asked)
             except Exception as error:  # noqa: BLE001 (each caller is given it)

@@ -21,7 +21,8 @@ from tribunal.store.tables import METADATA, VERSION, audit_head
 # The earliest version whose programs can use the tables, too: raise it with a migration that does more than add.
 COMPATIBLE_FROM = "0007"
 # The table in which Alembic writes the version of the others; our column beside it says which programs can use them.
-_VERSIONS, _COMPATIBLE_FROM = "alembic_version", "compatible_from"
+_VERSIONS = "alembic_version"
+_COMPATIBLE_FROM = "compatible_from"
 # What of a difference counts. Whatever else is there, such as a table or a comment, is in nobody's way.
 _WHAT_IS_WRONG = {
     "add_table": "table {table}: is missing",
@@ -58,7 +59,11 @@ def create_tables(connection: Connection, shown: str) -> None:
     Raises:
         DatabaseDamaged: it isn't empty, and none of ours.
     """
-    others = set() if connection.dialect.name == "postgresql" else set(inspect(connection).get_table_names())
+    others = (
+        set()
+        if connection.dialect.name == "postgresql"
+        else set(inspect(connection).get_table_names())
+    )
     if others:
         raise DatabaseDamaged(
             f"database: {shown}: can't be used: it is none of ours: it holds the table {min(others)}; give another "
@@ -66,15 +71,21 @@ def create_tables(connection: Connection, shown: str) -> None:
         )
     METADATA.create_all(connection)
     connection.execute(audit_head.insert().values(id=1, seq=0, previous="0" * 64, hash="0" * 64))
-    connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql(
+        f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    )
     connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} (version_num) VALUES ('{VERSION}')")  # noqa: S608
     _write_compatibility(connection)
 
 
 def _write_compatibility(connection: Connection) -> None:
     """Write down which programs can use the tables, for replicas of earlier releases that still run."""
-    if _COMPATIBLE_FROM not in [column["name"] for column in inspect(connection).get_columns(_VERSIONS)]:
-        connection.exec_driver_sql(f"ALTER TABLE {_VERSIONS} ADD COLUMN {_COMPATIBLE_FROM} VARCHAR(32)")
+    if _COMPATIBLE_FROM not in [
+        column["name"] for column in inspect(connection).get_columns(_VERSIONS)
+    ]:
+        connection.exec_driver_sql(
+            f"ALTER TABLE {_VERSIONS} ADD COLUMN {_COMPATIBLE_FROM} VARCHAR(32)"
+        )
     connection.exec_driver_sql(f"UPDATE {_VERSIONS} SET {_COMPATIBLE_FROM} = '{COMPATIBLE_FROM}'")  # noqa: S608
 
 
@@ -128,7 +139,8 @@ def check_tables(connection: Connection, shown: str) -> None:
     """
     version = read_version(connection)
     later = version is not None and is_newer(version)
-    if (difference := _find_difference(connection, later=later)) is not None:
+    difference = _find_difference(connection, later=later)
+    if difference is not None:
         raise DatabaseDamaged(
             f"database: {shown}: {difference}; the tables were changed, or another program made them: "
             "put back a copy, or take the program that made them, or set TRIBUNAL_DATA to another folder"
@@ -144,7 +156,10 @@ def _find_difference(connection: Connection, *, later: bool) -> str | None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    ours = {"include_name": lambda name, kind, _: kind != "table" or name in METADATA.tables, "compare_type": True}
+    ours = {
+        "include_name": lambda name, kind, _: kind != "table" or name in METADATA.tables,
+        "compare_type": True,
+    }
     differences = compare_metadata(MigrationContext.configure(connection, opts=ours), METADATA)
     return next(_describe(differences, later=later), None)
 
@@ -153,14 +168,19 @@ def _describe(differences: list[Any], *, later: bool) -> Iterator[str]:
     for each in differences:
         for kind, *rest in each if isinstance(each, list) else [each]:
             if kind.startswith("modify_"):
-                table, name = rest[1], rest[2]
+                table = rest[1]
+                name = rest[2]
             elif kind.endswith("_column"):
-                table, column = rest[1], rest[2]
+                table = rest[1]
+                column = rest[2]
                 name = column.name
-                if kind == "remove_column" and (column.nullable or column.server_default is not None):
+                if kind == "remove_column" and (
+                    column.nullable or column.server_default is not None
+                ):
                     continue
             elif kind.endswith("_table"):
-                table, name = rest[0].name, ""
+                table = rest[0].name
+                name = ""
             else:
                 if later and kind == "add_index" and not rest[0].unique:
                     continue
@@ -172,7 +192,15 @@ def _describe(differences: list[Any], *, later: bool) -> Iterator[str]:
 
 _DISK_FULL = "53100"  # PostgreSQL's code
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
-MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
+MISSHAPEN = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,
+    AssertionError,
+)
 
 
 class DatabaseUnreachable(BadInput):
@@ -192,13 +220,18 @@ def is_away(error: BaseException) -> bool:
     if isinstance(error, OperationalError | InterfaceError | TimeoutError | DatabaseUnreachable):
         return True
     psycopg: Any = sys.modules.get("psycopg")
-    return psycopg is not None and isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
+    return psycopg is not None and isinstance(
+        cause, psycopg.OperationalError | psycopg.InterfaceError
+    )
 
 
 def is_full(error: BaseException) -> bool:
     """Return whether an error says that a disk is full: the database's, or one of this machine."""
     cause: Any = getattr(error, "orig", None) or error
-    if getattr(cause, "sqlstate", None) == _DISK_FULL or getattr(cause, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
+    if getattr(cause, "sqlstate", None) == _DISK_FULL or getattr(cause, "errno", None) in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+    ):
         return True
     if (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF == sqlite3.SQLITE_FULL:
         return True
@@ -212,7 +245,9 @@ def explain_error(error: BaseException) -> str:
 
 def is_broken(error: BaseException) -> bool:
     """Return whether an error is of the database: it is away, or damaged."""
-    return is_away(error) or isinstance(error, SQLAlchemyError | sqlite3.Error | UnicodeError | DatabaseDamaged)
+    return is_away(error) or isinstance(
+        error, SQLAlchemyError | sqlite3.Error | UnicodeError | DatabaseDamaged
+    )
 
 
 def database_problem(address: str, error: BaseException) -> BadInput:
@@ -223,7 +258,9 @@ def database_problem(address: str, error: BaseException) -> BadInput:
             "the same again"
         )
     if address.startswith("postgresql") and not isinstance(error, MISSHAPEN):
-        return DatabaseUnreachable(f"database: {address}: {words_of(error)}; see that it runs and takes this user")
+        return DatabaseUnreachable(
+            f"database: {address}: {words_of(error)}; see that it runs and takes this user"
+        )
     if is_away(error):
         return DatabaseUnreachable(
             f"database: {address}: can't be written: {words_of(error)}; make room, or see that you may write there "
@@ -257,7 +294,10 @@ def database_problems(address: str, reading: str = "") -> Iterator[None]:
         raise database_problem(address, told) from error
 
 
-_HEADER = (0x54524243, 1)  # "TRBC", by which it is told apart from any other SQLite file, and its version
+_HEADER = (
+    0x54524243,
+    1,
+)  # "TRBC", by which it is told apart from any other SQLite file, and its version
 # Each as one that was cut off. A case whose record was kept, too, is there already.
 _COPY_CASES = """
 INSERT INTO cases (id, created, status, attempt, attempts_before, owner, graph, settings, keep, via, post_id, post)
@@ -282,13 +322,19 @@ def copy_old_cases(file: Path, database: Path) -> list[str]:
         check_sqlite_file(file)
         with closing(connect(database, "mode=rw")) as connection:
             connection.execute("ATTACH ? AS old", (f"{file.absolute().as_uri()}?mode=rw",))
-            header = (connection.execute(f"PRAGMA old.{name}") for name in ("application_id", "user_version"))
+            header = (
+                connection.execute(f"PRAGMA old.{name}")
+                for name in ("application_id", "user_version")
+            )
             if tuple(each.fetchone()[0] for each in header) != _HEADER:
                 raise ValueError("it is no docket of the release before this one")
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 copied = connection.execute(_COPY_CASES).fetchall()
-                for table in ("checkpoints", "writes"):  # as LangGraph's own saver has them, in both files
+                for table in (
+                    "checkpoints",
+                    "writes",
+                ):  # as LangGraph's own saver has them, in both files
                     copy = f"INSERT OR REPLACE INTO {table} SELECT * FROM old.{table} WHERE thread_id = ?"  # noqa: S608
                     connection.executemany(copy, copied)
             return [thread for (thread,) in copied]

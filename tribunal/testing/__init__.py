@@ -65,7 +65,9 @@ class ScriptedModel(ScriptedServer):
         """
         known = {name for _, names in _parts() for name in names}
         if part not in known and not part.startswith("# "):
-            raise BadInput(f"part: {part!r}: there is none; the parts are {', '.join(sorted(known))}")
+            raise BadInput(
+                f"part: {part!r}: there is none; the parts are {', '.join(sorted(known))}"
+            )
         if not answers:
             raise BadInput(f"answers: there is none for {part}; give one or more")
         self._answers[part] = list(answers)
@@ -133,7 +135,8 @@ def _parts() -> tuple[tuple[re.Pattern[str], tuple[str, str]], ...]:
     """Return, for every part of ours, what its heading looks like and its names."""
     found = []
     for path in sorted(Path(tribunal.prompts.__file__).parent.glob("*/*.md")):
-        if heading := _HEADING.match(read_text(path)):
+        heading = _HEADING.match(read_text(path))
+        if heading:
             pattern = ".+".join(re.escape(each) for each in re.split(r"\{\{.*?\}\}", heading[0]))
             found.append((re.compile(pattern), (path.stem, f"{path.parent.name}/{path.stem}")))
     return tuple(found)
@@ -144,10 +147,15 @@ def _names(request: Request) -> set[str]:
     heading = _HEADING.search(_QUOTED.sub("", request.text))  # a post may hold a heading too
     if heading is None:
         return set()
-    return {heading[0], *(name for pattern, names in _parts() if pattern.fullmatch(heading[0]) for name in names)}
+    return {
+        heading[0],
+        *(name for pattern, names in _parts() if pattern.fullmatch(heading[0]) for name in names),
+    }
 
 
 def _short(request: Request) -> Any:
     """Return a short answer that the form of a request allows, in texts that all differ."""
     number = count(1)
-    return fill_schema(cast("Any", request.schema), lambda: f"scripted words {request.index}.{next(number)}")
+    return fill_schema(
+        cast("Any", request.schema), lambda: f"scripted words {request.index}.{next(number)}"
+    )

@@ -191,7 +191,9 @@ def read_request(body: JSON, path: str) -> RequestContent:
     for message in body["messages"]:
         content = message.get("content")
         parts: list[JSON] = [{"text": content}] if isinstance(content, str) else content or []
-        asked.images.extend(part["image_url"]["url"] for part in parts if part.get("type") == "image_url")
+        asked.images.extend(
+            part["image_url"]["url"] for part in parts if part.get("type") == "image_url"
+        )
         asked.add(message["role"], [part["text"] for part in parts if "text" in part])
     return asked
 
@@ -208,7 +210,11 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
         "created": int(time.time()),
         "model": request.model,
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
-        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+        "usage": {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        },
     }
     return encoded(body | reply.extra)
 
@@ -229,7 +235,10 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
     }
 
     def chunk(delta: JSON, finish: str | None = None) -> bytes:
-        return event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]})
+        return event(
+            head
+            | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]}
+        )
 
     said = [chunk({"role": "assistant", "content": "", "refusal": None})]
     said += [chunk({"reasoning_content": piece}) for piece in pieces(reply.thinking)]
@@ -237,7 +246,11 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
     said += [chunk({field: piece}) for piece in pieces(words)]
     end = [chunk({}, finish)]
     if (request.body.get("stream_options") or {}).get("include_usage"):
-        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        usage = {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+        }
         end.append(event({**head, "choices": [], "usage": usage}))
     return said, [*end, b"data: [DONE]\n\n"]
 

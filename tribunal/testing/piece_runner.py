@@ -23,8 +23,11 @@ _CHANNELS = tuple(StateGraph(Case).channels)
 
 async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: JSON) -> list[JSON]:
     """`check_piece`, on the running loop."""
-    name = str(getattr(piece, "__name__", None) or getattr(piece, "name", None) or type(piece).__name__)
-    contract, context = contract_of(piece), context_from(settings)
+    name = str(
+        getattr(piece, "__name__", None) or getattr(piece, "name", None) or type(piece).__name__
+    )
+    contract = contract_of(piece)
+    context = context_from(settings)
     written = [await _run_piece(name, piece, contract, state, context) for state in states]
     for channel in contract.writes:
         if channel not in LOG and not any(channel in update for update in written):
@@ -38,19 +41,31 @@ async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: J
     return written
 
 
-async def _run_piece(name: str, piece: Any, contract: Contract, given: Mapping[str, Any], context: Context) -> JSON:
+async def _run_piece(
+    name: str, piece: Any, contract: Contract, given: Mapping[str, Any], context: Context
+) -> JSON:
     """Return what the piece writes, given the channels that it declares."""
     post = {key: value for key, value in given.items() if key in PostInput.__annotations__}
-    shown = ("context", *contract.needs, *contract.uses)  # the settings of the case are every piece's
-    if extra := next((each for each in given if each not in (*post, *shown)), None):
-        raise BadInput(f"{extra}: {name} doesn't declare this channel; leave it out, or add it to its needs or uses")
+    shown = (
+        "context",
+        *contract.needs,
+        *contract.uses,
+    )  # the settings of the case are every piece's
+    extra = next((each for each in given if each not in (*post, *shown)), None)
+    if extra:
+        raise BadInput(
+            f"{extra}: {name} doesn't declare this channel; leave it out, or add it to its needs or uses"
+        )
     taken = await _compile_alone("receive", receive).ainvoke(post, context=context)
     state = {**{each: taken[each] for each in shown if each in taken}, **given}
-    if missing := next((each for each in contract.needs if each not in state), None):
+    missing = next((each for each in contract.needs if each not in state), None)
+    if missing:
         raise BadInput(f"{missing}: {name} needs this channel; give it in the state")
     update: JSON = {}
     try:
-        async for step in _compile_alone("piece", piece).astream(state, context=context, stream_mode="updates"):
+        async for step in _compile_alone("piece", piece).astream(
+            state, context=context, stream_mode="updates"
+        ):
             for each in step["piece"] if isinstance(step["piece"], list) else [step["piece"]]:
                 update |= each or {}
     except KeyError as error:
@@ -58,9 +73,13 @@ async def _run_piece(name: str, piece: Any, contract: Contract, given: Mapping[s
         if channel in shown or channel not in _CHANNELS:
             raise
         raise WrongComposition(
-            f"{name}: reads the channel {channel!r}, which it doesn't declare; add it to needs", channel
+            f"{name}: reads the channel {channel!r}, which it doesn't declare; add it to needs",
+            channel,
         ) from error
-    return {channel: value.value if isinstance(value, Overwrite) else value for channel, value in update.items()}
+    return {
+        channel: value.value if isinstance(value, Overwrite) else value
+        for channel, value in update.items()
+    }
 
 
 def _compile_alone(name: str, node: Any) -> Any:

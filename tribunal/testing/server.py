@@ -13,7 +13,17 @@ from typing import Any, Self
 
 from tribunal.process.loops import BackgroundLoop
 from tribunal.testing import messages as openai
-from tribunal.testing.messages import JSON, Events, Fault, Protocol, Reply, Request, Script, ScriptError, encoded
+from tribunal.testing.messages import (
+    JSON,
+    Events,
+    Fault,
+    Protocol,
+    Reply,
+    Request,
+    Script,
+    ScriptError,
+    encoded,
+)
 
 OUT_OF_SCRIPT = 599
 # The wire protocols, each a module with the names that `tribunal.testing.messages` has, which comes with the package.
@@ -34,7 +44,10 @@ class InThread(AbstractAsyncContextManager[Any]):
         return entered
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End serving."""
         self._background.submit(self.__aexit__(kind, error, trace)).result(10)
@@ -56,7 +69,9 @@ class ScriptedServer(InThread):
         errors: what went wrong in the script.
     """
 
-    def __init__(self, script: Script, *, latency: float = 0.0, keep: bool = True, port: int = 0) -> None:
+    def __init__(
+        self, script: Script, *, latency: float = 0.0, keep: bool = True, port: int = 0
+    ) -> None:
         """Make a server that isn't listening yet.
 
         Args:
@@ -65,7 +80,10 @@ class ScriptedServer(InThread):
             keep: whether requests are kept; without, memory stays bounded.
             port: 0 for a free one.
         """
-        self.script, self.latency, self.keep, self.port = script, latency, keep, port
+        self.script = script
+        self.latency = latency
+        self.keep = keep
+        self.port = port
         self.reset()
         self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._listener: asyncio.Server | None = None
@@ -76,7 +94,9 @@ class ScriptedServer(InThread):
         self.others: list[tuple[str, str, JSON]] = []
         self.errors: list[BaseException] = []
         self.served = self.in_flight = self.peak = 0
-        self.first = self.last = 0.0  # when the first chat request came, and when the last one was done
+        self.first = self.last = (
+            0.0  # when the first chat request came, and when the last one was done
+        )
 
     @property
     def url(self) -> str:
@@ -92,7 +112,10 @@ class ScriptedServer(InThread):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End serving, and raise `ScriptError` where the script went wrong."""
         if self._listener is not None:
@@ -103,9 +126,13 @@ class ScriptedServer(InThread):
         await asyncio.gather(*connections, return_exceptions=True)
         await asyncio.sleep(0.01)  # clients on this loop see their connections end before it closes
         if self.errors and error is None:
-            raise ScriptError(f"{len(self.errors)} requests went wrong, first: {self.errors[0]}") from self.errors[0]
+            raise ScriptError(
+                f"{len(self.errors)} requests went wrong, first: {self.errors[0]}"
+            ) from self.errors[0]
 
-    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Serve one client, a request at a time, as long as it stays."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
@@ -113,7 +140,9 @@ class ScriptedServer(InThread):
         try:
             while (asked := await _read_request(reader)) and not writer.is_closing():
                 answering = asyncio.ensure_future(self.respond(writer, *asked))
-                leaving = asyncio.ensure_future(reader.read(1))  # ends where the client goes: none asks ahead
+                leaving = asyncio.ensure_future(
+                    reader.read(1)
+                )  # ends where the client goes: none asks ahead
                 try:
                     await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
@@ -127,7 +156,12 @@ class ScriptedServer(InThread):
             writer.close()
 
     async def respond(
-        self, writer: asyncio.StreamWriter, method: str, path: str, headers: dict[str, str], data: bytes
+        self,
+        writer: asyncio.StreamWriter,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        data: bytes,
     ) -> None:
         """Answer one request; cancelled when the client goes."""
         arrived = time.monotonic()
@@ -142,11 +176,21 @@ class ScriptedServer(InThread):
                 return
             asked = WIRES[protocol].read_request(body, path)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self.errors.append(ScriptError(f"{method} {path}: not a request of this protocol: {error!r}"))
-            send(writer, 400, _encode_error(protocol or "openai", 400, f"scripted server: {error!r}"))
+            self.errors.append(
+                ScriptError(f"{method} {path}: not a request of this protocol: {error!r}")
+            )
+            send(
+                writer, 400, _encode_error(protocol or "openai", 400, f"scripted server: {error!r}")
+            )
             return
         request = Request(
-            **vars(asked), protocol=protocol, path=path, headers=headers, body=body, index=self.served, arrived=arrived
+            **vars(asked),
+            protocol=protocol,
+            path=path,
+            headers=headers,
+            body=body,
+            index=self.served,
+            arrived=arrived,
         )
         self.first = self.first or arrived
         self.served += 1
@@ -210,7 +254,9 @@ class ScriptedServer(InThread):
             else _encode_error(request.protocol, fault.status, fault.message, fault.code)
         )
         if in_stream:
-            writer.write(_encode_part(WIRES[request.protocol].failed(json.loads(body))) + _LAST_PART)
+            writer.write(
+                _encode_part(WIRES[request.protocol].failed(json.loads(body))) + _LAST_PART
+            )
         else:
             send(writer, fault.status, body if fault.raw is None else fault.raw, fault.headers)
         request.status = fault.status
@@ -229,7 +275,9 @@ _LAST_PART = b"0\r\n\r\n"
 async def _read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
     """Return the next request of a client, or None if it has gone."""
     try:
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+        first, *lines = (
+            (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").strip().split("\r\n")
+        )
         fields = (line.partition(":") for line in lines)
         headers = {name.lower(): value.strip() for name, _, value in fields}
         body = await reader.readexactly(int(headers.get("content-length", 0)))
@@ -239,12 +287,16 @@ async def _read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
     return method, target.partition("?")[0], headers, body
 
 
-def send(writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+def send(
+    writer: asyncio.StreamWriter, status: int, body: bytes, headers: dict[str, str] | None = None
+) -> None:
     """Send a whole answer."""
     writer.write(_encode_head(status, headers or {}, len(body)) + body)
 
 
-async def _stream_events(writer: asyncio.StreamWriter, request: Request, events: list[bytes]) -> None:
+async def _stream_events(
+    writer: asyncio.StreamWriter, request: Request, events: list[bytes]
+) -> None:
     writer.write(_encode_head(200, {"content-type": WIRES[request.protocol].STREAM}, None))
     for event in events:
         half = len(event) // 2  # an event may come in two parts, cut anywhere
@@ -259,7 +311,10 @@ def _encode_part(part: bytes) -> bytes:
 
 def _encode_head(status: int, headers: dict[str, str], length: int | None) -> bytes:
     """Return the head of an answer; without a length its body comes in parts."""
-    sent = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
+    sent = {
+        "content-type": "application/json",
+        **{name.lower(): value for name, value in headers.items()},
+    }
     sent |= {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     return f"HTTP/1.1 {status} {responses.get(status, 'Scripted')}\r\n{lines}\r\n".encode("latin-1")
@@ -269,20 +324,30 @@ def _encode_head(status: int, headers: dict[str, str], length: int | None) -> by
 
 
 def _write_reply(request: Request, reply: Reply) -> bytes:
-    written: bytes = WIRES[request.protocol].write(request, reply, *_finish_and_tokens(request, reply))
+    written: bytes = WIRES[request.protocol].write(
+        request, reply, *_finish_and_tokens(request, reply)
+    )
     return written
 
 
 def _stream_reply(request: Request, reply: Reply) -> Events:
-    events: Events = WIRES[request.protocol].stream(request, reply, *_finish_and_tokens(request, reply))
+    events: Events = WIRES[request.protocol].stream(
+        request, reply, *_finish_and_tokens(request, reply)
+    )
     return events
 
 
 def _finish_and_tokens(request: Request, reply: Reply) -> tuple[str, int, int]:
     """Return the finish reason in the protocol's word, and the tokens of prompt and answer."""
     prompt = reply.prompt_tokens if reply.prompt_tokens is not None else len(request.text) // 4 + 1
-    completion = reply.completion_tokens if reply.completion_tokens is not None else len(reply.text) // 4 + 1
-    return WIRES[request.protocol].FINISH.get(reply.finish_reason, reply.finish_reason), prompt, completion
+    completion = (
+        reply.completion_tokens if reply.completion_tokens is not None else len(reply.text) // 4 + 1
+    )
+    return (
+        WIRES[request.protocol].FINISH.get(reply.finish_reason, reply.finish_reason),
+        prompt,
+        completion,
+    )
 
 
 def _encode_error(protocol: Protocol, status: int, message: str, code: str | None = None) -> bytes:

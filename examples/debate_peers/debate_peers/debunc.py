@@ -69,7 +69,9 @@ def debater(number: int) -> Any:
     @pieces.agent
     async def speak(state: UncertainDebate, runtime: Runtime[pieces.Context]) -> Any:
         scaled = confidences_of(state)
-        history = rounds.said_so_far(state, seat, lambda turn: pieces.ours(", confidence {} of 10", scaled[turn.id]))
+        history = rounds.said_so_far(
+            state, seat, lambda turn: pieces.ours(", confidence {} of 10", scaled[turn.id])
+        )
         # The agents have one prompt. The number tells their requests apart, so that a cache doesn't answer all alike.
         return await rounds.take_turn(
             role,
@@ -80,9 +82,9 @@ def debater(number: int) -> Any:
             history=history,
         )
 
-    return pieces.piece(needs=["post", "round"], uses=["transcript", "stated"], writes=(*rounds.SPOKEN, "stated"))(
-        speak
-    )
+    return pieces.piece(
+        needs=["post", "round"], uses=["transcript", "stated"], writes=(*rounds.SPOKEN, "stated")
+    )(speak)
 
 
 AGENT_NODES = [f"agent_{number}" for number in range(1, AGENTS + 1)]

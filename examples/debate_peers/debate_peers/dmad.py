@@ -55,7 +55,11 @@ def thinker(method: str) -> Any:
     seat = f"agent:{method}"
     role = rounds.role_of(seat, f"dmad/{method}", TEMPERATURE)
     form = THOUGHTS.get(method)
-    thinking = rounds.role_of(seat, f"dmad/{method}_thought", TEMPERATURE, form, "thought") if form else None
+    thinking = (
+        rounds.role_of(seat, f"dmad/{method}_thought", TEMPERATURE, form, "thought")
+        if form
+        else None
+    )
 
     @pieces.agent
     async def speak(state: rounds.Debate, runtime: Runtime[pieces.Context]) -> Any:
@@ -68,8 +72,13 @@ def thinker(method: str) -> Any:
             return rounds.drop_out(fault, state["round"])
         lines = [f"{name}: {'; '.join(listed)}" for name, listed in thought.value]
         shown = pieces.listing("thought", lines)
-        said = await rounds.take_turn(role, state, runtime, before="\n".join(lines), history=history, thought=shown)
-        return {**said, **{name: [*thought.log[name], *said[name]] for name in ("calls", "warnings")}}
+        said = await rounds.take_turn(
+            role, state, runtime, before="\n".join(lines), history=history, thought=shown
+        )
+        return {
+            **said,
+            **{name: [*thought.log[name], *said[name]] for name in ("calls", "warnings")},
+        }
 
     return pieces.piece(needs=["post", "round"], uses=["transcript"], writes=rounds.SPOKEN)(speak)
 

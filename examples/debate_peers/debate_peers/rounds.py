@@ -43,13 +43,18 @@ def role_of(
 ) -> pieces.Role[Any]:
     """Return the role of an agent. It is asked whatever the budget says: the budget is checked before a round."""
     name = f"{seat.partition(':')[0]}.{task}"
-    return pieces.Role(name, seat, prompt, lambda policy, scheme: form, temperature, system="task", final=True)
+    return pieces.Role(
+        name, seat, prompt, lambda policy, scheme: form, temperature, system="task", final=True
+    )
 
 
 def begin(system: pieces.System, state: type[Debate] = Debate) -> StateGraph[Any, Any, Any, Any]:
     """Return the builder of a system, whose first node takes the post in."""
     builder = StateGraph(
-        state, context_schema=pieces.Context, input_schema=pieces.PostInput, output_schema=pieces.Ruling
+        state,
+        context_schema=pieces.Context,
+        input_schema=pieces.PostInput,
+        output_schema=pieces.Ruling,
     )
     builder.add_node("receive", pieces.received_by(system.name))
     builder.add_edge(START, "receive")
@@ -66,7 +71,11 @@ def open_round(*, calls: int, closing: int = 0) -> Any:
 
     @pieces.piece(needs=["post"], uses=["calls"], writes=["round", "paid", "over", "silent"])
     async def next_round(state: Debate) -> Any:
-        context, number, log = pieces.context_of(state), state.get("round", 0), state.get("calls", [])
+        context, number, log = (
+            pieces.context_of(state),
+            state.get("round", 0),
+            state.get("calls", []),
+        )
         begun: dict[str, Any] = {}
         if not number:
             _check_settings(context, calls * (1 + closing))
@@ -75,7 +84,12 @@ def open_round(*, calls: int, closing: int = 0) -> Any:
             return {**begun, "over": True, "round": number + closing}
         if number and not _reaches(context, log, log[state["paid"] :], calls, 1 + closing):
             left_out = [f"the budget left out round {number + 1 + closing}"]
-            return {"over": True, "round": number + closing, "budget_spent": True, "warnings": left_out}
+            return {
+                "over": True,
+                "round": number + closing,
+                "budget_spent": True,
+                "warnings": left_out,
+            }
         return {**begun, "round": number + 1, "paid": len(log)}
 
     return next_round
@@ -83,9 +97,13 @@ def open_round(*, calls: int, closing: int = 0) -> Any:
 
 def _check_settings(context: pieces.Context, calls: int) -> None:
     if context.scheme != "binary":
-        raise BadInput(f"scheme: {context.scheme}: these agents answer yes or no; give --scheme binary")
+        raise BadInput(
+            f"scheme: {context.scheme}: these agents answer yes or no; give --scheme binary"
+        )
     if context.max_calls is not None and context.max_calls < calls:
-        raise BadInput(f"max_calls: {context.max_calls}: this debate takes {calls} calls; give as many, or more")
+        raise BadInput(
+            f"max_calls: {context.max_calls}: this debate takes {calls} calls; give as many, or more"
+        )
 
 
 def _reaches(
@@ -101,14 +119,17 @@ def _reaches(
     """
 
     def tokens(paid: Sequence[Mapping[str, Any]]) -> int:
-        return sum(each["prompt_tokens"] + each["completion_tokens"] for each in paid if not each["cached"])
+        return sum(
+            each["prompt_tokens"] + each["completion_tokens"] for each in paid if not each["cached"]
+        )
 
     requests = sum(each["attempts"] for each in log if not each["cached"])
     read = calls * sum(each["completion_tokens"] + HEADING for each in last)
     is_within_calls = context.max_calls is None or requests + calls * rounds <= context.max_calls
     return is_within_calls and (
         context.max_tokens is None
-        or tokens(log) + rounds * tokens(last) + rounds * (rounds + 1) // 2 * read <= context.max_tokens
+        or tokens(log) + rounds * tokens(last) + rounds * (rounds + 1) // 2 * read
+        <= context.max_tokens
     )
 
 
@@ -117,7 +138,9 @@ def is_over(state: Debate) -> Literal["over", "round"]:
     return "over" if state.get("over") or state.get("outcome") else "round"
 
 
-def said_so_far(state: Debate, seat: str, note: Callable[[pieces.Turn], Any] = lambda turn: pieces.ours("")) -> Any:
+def said_so_far(
+    state: Debate, seat: str, note: Callable[[pieces.Turn], Any] = lambda turn: pieces.ours("")
+) -> Any:
     """Return what was said so far, as material in a prompt; `note` is our own words on a turn of another agent."""
     shown = []
     for turn in map(pieces.Turn.model_validate, state.get("transcript", ())):
@@ -169,7 +192,12 @@ def drop_out(fault: ModelError, number: int) -> Any:
     """Return the update of the state for an agent that gave no answer in a round."""
     how = "refused" if isinstance(fault, Refused) else "failed"
     gone = {"round": number, "message": str(fault), "form": getattr(fault, "form", "")}
-    gone |= {"kind": getattr(fault, "kind", ""), "seat": fault.seat, "role": fault.role, "model": fault.model}
+    gone |= {
+        "kind": getattr(fault, "kind", ""),
+        "seat": fault.seat,
+        "role": fault.role,
+        "model": fault.model,
+    }
     said = f"{fault.seat} {how} in round {number} and dropped out of it: {fault}"
     return {"silent": [gone], "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
 
@@ -185,7 +213,11 @@ def first_fault(state: Debate) -> ModelError:
     gone = next(each for each in state["silent"] if each["round"] == state["round"])
     asked = {name: gone[name] for name in ("seat", "role", "model")}
     words = f"no agent answered in round {gone['round']}. {gone['seat']}: {gone['message']}"
-    return Refused(words, form=gone["form"], **asked) if gone["form"] else CallFailed(words, kind=gone["kind"], **asked)
+    return (
+        Refused(words, form=gone["form"], **asked)
+        if gone["form"]
+        else CallFailed(words, kind=gone["kind"], **asked)
+    )
 
 
 async def decide(state: Debate, turns: Sequence[pieces.Turn], how: str, **more: Any) -> Any:

@@ -52,7 +52,9 @@ async def correct(state: rounds.Debate, runtime: Runtime[pieces.Context]) -> Any
         return rounds.drop_out(fault, state["round"])
     problems = review.value.problems
     shown = pieces.quote("review", problems, lines=True)
-    said = await rounds.take_turn(REVISION, state, runtime, before=problems, history=history, review=shown)
+    said = await rounds.take_turn(
+        REVISION, state, runtime, before=problems, history=history, review=shown
+    )
     return {**said, **{name: [*review.log[name], *said[name]] for name in ("calls", "warnings")}}
 
 
@@ -60,7 +62,9 @@ async def correct(state: rounds.Debate, runtime: Runtime[pieces.Context]) -> Any
 @pieces.agent
 async def take_last_answer(state: rounds.Debate, runtime: Runtime[pieces.Context]) -> Any:
     """Decide by the last answer that was given."""
-    given = [turn for number in range(state["round"] + 1) for turn in rounds.answers_in(state, number)]
+    given = [
+        turn for number in range(state["round"] + 1) for turn in rounds.answers_in(state, number)
+    ]
     if not given:
         raise rounds.first_fault(state)
     return await rounds.decide(state, given[-1:], "The agent's last answer is {side}.")

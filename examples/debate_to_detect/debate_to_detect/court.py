@@ -74,7 +74,9 @@ async def check_scheme(state: Debate) -> Any:
     """Refuse a scheme with kinds of hate speech: the judges of this debate decide between two teams."""
     scheme = pieces.context_of(state).scheme
     if scheme != "binary":
-        raise BadInput(f"scheme: {scheme}: this debate has two sides, and names no kind of hate; give --scheme binary")
+        raise BadInput(
+            f"scheme: {scheme}: this debate has two sides, and names no kind of hate; give --scheme binary"
+        )
     return {}
 
 
@@ -104,7 +106,9 @@ def speaker(team: str, stage: str) -> Any:
         f"{team}:{stage}",
         prompt=f"debate_to_detect/{team}_{stage}",
         form=Statement,
-        shows=["profiles", "transcript"] if (team, stage) != ("affirmative", "opening") else ["profiles"],
+        shows=["profiles", "transcript"]
+        if (team, stage) != ("affirmative", "opening")
+        else ["profiles"],
         temperature=1.0,
     )
 
@@ -138,7 +142,8 @@ async def count_points(state: Debate) -> Any:
     policy, scheme = await pieces.policy_of(state), pieces.context_of(state).scheme
     categories = policy.categories(scheme)
     reasons = " ".join(
-        f"{name} {each['affirmative']}:{each['negative']}, {each['reason']}" for name, each in given.items()
+        f"{name} {each['affirmative']}:{each['negative']}, {each['reason']}"
+        for name, each in given.items()
     )
     winner = "The accusation" if accused > 0.5 else "The defence"
     return await pieces.verdict(
@@ -155,7 +160,12 @@ def _share(negative: int, affirmative: int) -> float:
     return negative / (negative + affirmative) if negative + affirmative else 0.5
 
 
-builder = StateGraph(Debate, context_schema=pieces.Context, input_schema=pieces.PostInput, output_schema=pieces.Ruling)
+builder = StateGraph(
+    Debate,
+    context_schema=pieces.Context,
+    input_schema=pieces.PostInput,
+    output_schema=pieces.Ruling,
+)
 builder.add_node("receive", pieces.received_by(SYSTEM.name))
 builder.add_node("check_scheme", check_scheme)
 builder.add_node("profiler", profiler)

@@ -16,8 +16,12 @@ def say_points(scripted_model: ScriptedModel, *negative: int) -> None:
 
 
 def test_the_teams_take_turns_and_hear_all_that_was_said(scripted_model: ScriptedModel) -> None:
-    scripted_model.answer("# Your part: the affirmative team, opening", {"statement": "It speaks of tourists."})
-    scripted_model.answer("# Your part: the negative team, closing", {"statement": "It means people born here."})
+    scripted_model.answer(
+        "# Your part: the affirmative team, opening", {"statement": "It speaks of tourists."}
+    )
+    scripted_model.answer(
+        "# Your part: the negative team, closing", {"statement": "It means people born here."}
+    )
     say_points(scripted_model, 5, 5, 4, 3, 4)
     record = tribunal.judge(POST, graph="debate_to_detect", scheme="binary")
     seats = [call.seat for call in record.calls]
@@ -39,14 +43,18 @@ def test_the_team_with_more_points_wins(scripted_model: ScriptedModel) -> None:
     assert tribunal.judge(POST, graph="debate_to_detect", scheme="binary").label == 0
 
 
-def test_a_judge_who_fails_leaves_the_others_to_decide_and_a_person_to_look(scripted_model: ScriptedModel) -> None:
+def test_a_judge_who_fails_leaves_the_others_to_decide_and_a_person_to_look(
+    scripted_model: ScriptedModel,
+) -> None:
     say_points(scripted_model, 7, 7, 7, 7, 7)
     scripted_model.answer("# Your part: the judge of ethics", Fault(400, "no"))
     record = tribunal.judge(POST, graph="debate_to_detect", scheme="binary")
     assert (record.label, record.uncertain) == (1, True)
 
 
-def test_a_seat_that_fails_before_the_judges_is_the_failure_of_the_case(scripted_model: ScriptedModel) -> None:
+def test_a_seat_that_fails_before_the_judges_is_the_failure_of_the_case(
+    scripted_model: ScriptedModel,
+) -> None:
     scripted_model.answer("# Your part: the summary", Fault(400, "no"))
     record = tribunal.judge(POST, graph="debate_to_detect", scheme="binary")
     assert (record.outcome, record.calls[-1].seat) == ("failure", "summariser")

@@ -45,7 +45,9 @@ def read_llama_guard(said: str) -> GuardAnswer:
         return GuardAnswer(answer="safe")
     codes = _CODES.findall(rest)
     if first.strip() != "unsafe" or not codes:
-        raise ValueError(f"{_FORMAT}`safe`, or `unsafe` and the codes of categories in a second line")
+        raise ValueError(
+            f"{_FORMAT}`safe`, or `unsafe` and the codes of categories in a second line"
+        )
     return GuardAnswer(answer="unsafe", named=codes)
 
 
@@ -87,7 +89,9 @@ def read_gpt_oss_safeguard(said: str) -> GuardAnswer:
         violates = {0: False, 1: True}[given["violation"]]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{_FORMAT}a JSON object with violation 0 or 1") from error
-    named = [str(each) for each in (given.get("policy_category"), *(given.get("rule_ids") or ())) if each]
+    named = [
+        str(each) for each in (given.get("policy_category"), *(given.get("rule_ids") or ())) if each
+    ]
     return GuardAnswer(
         answer="unsafe" if violates else "safe",
         named=list(dict.fromkeys(named)),

@@ -43,7 +43,9 @@ class Guard:
 def llama_guard_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
     """Ask with the policy's categories in place of the model's hazards: `categories` of its chat template."""
     told = [f"{each.name}.\n{each.meaning}" for each in policy.categories(scheme) if each.hate]
-    return _template_request(post, categories={f"S{number}": each for number, each in enumerate(told, start=1)})
+    return _template_request(
+        post, categories={f"S{number}": each for number, each in enumerate(told, start=1)}
+    )
 
 
 def shieldgemma_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
@@ -52,14 +54,18 @@ def shieldgemma_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -
     return _template_request(post, guideline=f'"No Hate Speech": {words}')
 
 
-def granite_guardian_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
+def granite_guardian_request(
+    post: pieces.Post, policy: pieces.Policy, scheme: Any
+) -> pieces.OwnRequest:
     """Ask with the whole policy as one risk: `guardian_config` of its chat template, in the names of 3.0 to 3.3."""
     rule = _one_rule(policy)
     named = {"risk_name": "hate_speech", "risk_definition": rule, "custom_criteria": rule}
     return _template_request(post, guardian_config=named)
 
 
-def gpt_oss_safeguard_request(post: pieces.Post, policy: pieces.Policy, scheme: Any) -> pieces.OwnRequest:
+def gpt_oss_safeguard_request(
+    post: pieces.Post, policy: pieces.Policy, scheme: Any
+) -> pieces.OwnRequest:
     """Ask with the policy as the system message, as OpenAI's guide lays it out."""
     return pieces.OwnRequest(post.text, system=write_safeguard_policy(policy))
 
@@ -85,7 +91,9 @@ def _codes(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
 def _rules(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
     known = {each.name for each in policy.categories(scheme)}
     hateful = policy.categories(scheme)[1].name
-    return {id: name if name in known else hateful for id, (name, _) in rules_of_policy(policy).items()}
+    return {
+        id: name if name in known else hateful for id, (name, _) in rules_of_policy(policy).items()
+    }
 
 
 def _moderated(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
@@ -103,9 +111,26 @@ def _moderated(policy: pieces.Policy, scheme: Any) -> dict[str, str]:
 GUARDS = (
     Guard("llama_guard", "Llama Guard", llama_guard_request, answers.read_llama_guard, _codes),
     Guard("shieldgemma", "ShieldGemma", shieldgemma_request, answers.read_shieldgemma),
-    Guard("granite_guardian", "Granite Guardian", granite_guardian_request, answers.read_granite_guardian),
-    Guard("gpt_oss_safeguard", "gpt-oss-safeguard", gpt_oss_safeguard_request, answers.read_gpt_oss_safeguard, _rules),
-    Guard("openai_moderation", "OpenAI's moderation endpoint", moderation_request, answers.read_moderation, _moderated),
+    Guard(
+        "granite_guardian",
+        "Granite Guardian",
+        granite_guardian_request,
+        answers.read_granite_guardian,
+    ),
+    Guard(
+        "gpt_oss_safeguard",
+        "gpt-oss-safeguard",
+        gpt_oss_safeguard_request,
+        answers.read_gpt_oss_safeguard,
+        _rules,
+    ),
+    Guard(
+        "openai_moderation",
+        "OpenAI's moderation endpoint",
+        moderation_request,
+        answers.read_moderation,
+        _moderated,
+    ),
 )
 
 
@@ -139,7 +164,10 @@ def decide_with(guard: Guard) -> Any:
     @pieces.piece(needs=["post"], writes=["outcome"], besides=["messages"])
     @pieces.agent
     async def decide(state: Any, runtime: Runtime[pieces.Context]) -> Any:
-        policy, scheme = await pieces.policy_of(state, runtime), pieces.context_of(state, runtime).scheme
+        policy, scheme = (
+            await pieces.policy_of(state, runtime),
+            pieces.context_of(state, runtime).scheme,
+        )
         categories = policy.categories(scheme)
         if guard.names is None and len(categories) > 2:
             raise BadInput(
@@ -158,7 +186,9 @@ def decide_with(guard: Guard) -> Any:
             _explain(guard, found),
             confidence=_CONFIDENCE.get(found.sure, found.confidence),
         )
-        skipped = ["the posts before it in the conversation were not shown: guard models judge one post"]
+        skipped = [
+            "the posts before it in the conversation were not shown: guard models judge one post"
+        ]
         more = skipped if state["post"].get("earlier") else []
         return {**update, "calls": said.log["calls"], "warnings": [*said.log["warnings"], *more]}
 
@@ -172,9 +202,14 @@ def _explain(guard: Guard, found: GuardAnswer) -> str:
 
 def build_graph(guard: Guard) -> Any:
     """Return the graph of a family of guard models: one call."""
-    system = pieces.System(name=guard.name, about=f"{guard.title}: one call, in its own layout", seats=("guard",))
+    system = pieces.System(
+        name=guard.name, about=f"{guard.title}: one call, in its own layout", seats=("guard",)
+    )
     builder = StateGraph(
-        pieces.Case, context_schema=pieces.Context, input_schema=pieces.PostInput, output_schema=pieces.Ruling
+        pieces.Case,
+        context_schema=pieces.Context,
+        input_schema=pieces.PostInput,
+        output_schema=pieces.Ruling,
     )
     builder.add_node("receive", pieces.received_by(system.name))
     builder.add_node("guard", decide_with(guard))
@@ -184,4 +219,6 @@ def build_graph(guard: Guard) -> Any:
     return pieces.checked(builder).compile(name=system.name)
 
 
-llama_guard, shieldgemma, granite_guardian, gpt_oss_safeguard, openai_moderation = map(build_graph, GUARDS)
+llama_guard, shieldgemma, granite_guardian, gpt_oss_safeguard, openai_moderation = map(
+    build_graph, GUARDS
+)

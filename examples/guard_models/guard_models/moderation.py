@@ -41,7 +41,8 @@ class ModerationEndpoint(BaseChatModel):
         filled = [each for each in parts if each["type"] != "text" or each["text"]]
         answered = await self.api.moderations.create(model=self.model, input=filled)
         message = AIMessage(
-            answered.results[0].model_dump_json(by_alias=True), response_metadata={"model_name": answered.model}
+            answered.results[0].model_dump_json(by_alias=True),
+            response_metadata={"model_name": answered.model},
         )
         return ChatResult(generations=[ChatGeneration(message=message)])
 
@@ -60,7 +61,9 @@ def _make(endpoint: Endpoint) -> ModerationEndpoint:
         api_key=endpoint.key or "none",
         base_url=endpoint.base_url,
         max_retries=0,  # Tribunal retries
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False),  # a redirect would carry the key elsewhere
+        http_client=DefaultAsyncHttpxClient(
+            follow_redirects=False
+        ),  # a redirect would carry the key elsewhere
     )
     return ModerationEndpoint(model=endpoint.model, api=client)
 

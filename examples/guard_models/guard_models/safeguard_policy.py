@@ -24,20 +24,40 @@ An id is the label of a rule under VIOLATES."""
 def rules_of_policy(policy: pieces.Policy) -> dict[str, tuple[str, str]]:
     """Return the category and the words of each rule, by its id; without clauses, each category of hate is a rule."""
     if policy.clauses:
-        return {each.id: (each.category, " ".join((each.rule, each.exceptions))) for each in policy.clauses}
+        return {
+            each.id: (each.category, " ".join((each.rule, each.exceptions)))
+            for each in policy.clauses
+        }
     categories = [each for each in policy.fine[1:] if each.hate] or [policy.binary[1]]
-    return {f"1.{number}": (each.name, each.meaning) for number, each in enumerate(categories, start=1)}
+    return {
+        f"1.{number}": (each.name, each.meaning) for number, each in enumerate(categories, start=1)
+    }
 
 
 def write_safeguard_policy(policy: pieces.Policy) -> str:
     """Return the policy as Markdown: instructions, definitions, what violates it, what is safe, output, examples."""
     rules = rules_of_policy(policy)
-    groups = f"**Protected groups**: {', '.join(policy.protected_groups)}" if policy.protected_groups else ""
+    groups = (
+        f"**Protected groups**: {', '.join(policy.protected_groups)}"
+        if policy.protected_groups
+        else ""
+    )
     parts = [f"# {policy.name}", "## INSTRUCTIONS", _INSTRUCTIONS, _OUTPUT]
-    parts += ["## DEFINITIONS", policy.definition, policy.expression, policy.together, groups, "## VIOLATES (1)"]
+    parts += [
+        "## DEFINITIONS",
+        policy.definition,
+        policy.expression,
+        policy.together,
+        groups,
+        "## VIOLATES (1)",
+    ]
     examples = []
     for category in (*policy.fine, *policy.binary):
-        own = [f"- **{id}** {' '.join(words.split())}" for id, (name, words) in rules.items() if name == category.name]
+        own = [
+            f"- **{id}** {' '.join(words.split())}"
+            for id, (name, words) in rules.items()
+            if name == category.name
+        ]
         if own:
             parts += [f"### {category.name}", category.meaning, "\n".join(own)]
             examples += [f"- {line}" for line in category.list_examples(category.name)]

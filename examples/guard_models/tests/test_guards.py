@@ -15,7 +15,9 @@ VIOLATION = (
 
 
 def say(scripted_model: ScriptedModel, answer: str) -> None:
-    scripted_model.script = lambda request: Reply(answer)  # a request in a model's own layout names no part
+    scripted_model.script = lambda request: Reply(
+        answer
+    )  # a request in a model's own layout names no part
 
 
 def sent(scripted_model: ScriptedModel) -> dict[str, Any]:
@@ -59,7 +61,9 @@ def test_a_code_names_the_category_of_the_policy(scripted_model: ScriptedModel) 
     assert record.category == "hate"
 
 
-def test_an_answer_in_another_format_is_asked_for_again_and_then_no_verdict(scripted_model: ScriptedModel) -> None:
+def test_an_answer_in_another_format_is_asked_for_again_and_then_no_verdict(
+    scripted_model: ScriptedModel,
+) -> None:
     say(scripted_model, "I think this is fine.")
     record = tribunal.judge(POST, graph="llama_guard")
     assert record.outcome == "failure"

@@ -4,7 +4,17 @@ from langgraph.graph import END, START, StateGraph
 from nodes.archive import Decisions
 from nodes.glossary import look_up
 
-from tribunal.pieces import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, evidence_from, receive
+from tribunal.pieces import (
+    Case,
+    Context,
+    PostInput,
+    Ruling,
+    checked,
+    court_judge,
+    deep_trial,
+    evidence_from,
+    receive,
+)
 
 builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive)

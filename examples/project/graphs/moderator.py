@@ -27,7 +27,11 @@ class AsksTheCourt(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *given: Any, **settings: Any) -> ChatResult:
         last = messages[-1]
         call = {"type": "tool_call", "id": "1", "name": court.name, "args": {"text": last.text}}
-        answer = AIMessage(last.text) if isinstance(last, ToolMessage) else AIMessage("", tool_calls=[call])
+        answer = (
+            AIMessage(last.text)
+            if isinstance(last, ToolMessage)
+            else AIMessage("", tool_calls=[call])
+        )
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 

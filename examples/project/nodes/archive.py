@@ -8,7 +8,9 @@ from langchain_core.retrievers import BaseRetriever
 class Decisions(BaseRetriever):
     """Earlier decisions of the house."""
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
         if "weeds" not in query.casefold():
             return []
         words = "Decided in May: people were compared to weeds, and the post was taken down."

@@ -12,4 +12,8 @@ GLOSSARY = {
 async def look_up(state: Case) -> Case:
     """Return the glossary's entries for words of the post."""
     found = [word for word in GLOSSARY if word in state["post"]["text"].casefold()]
-    return {"evidence": [Evidence.of(f"G{n}", GLOSSARY[w], "supports", w) for n, w in enumerate(found, start=1)]}
+    return {
+        "evidence": [
+            Evidence.of(f"G{n}", GLOSSARY[w], "supports", w) for n, w in enumerate(found, start=1)
+        ]
+    }

@@ -26,9 +26,13 @@ def test_a_piece_that_forgets_what_it_declares_is_caught() -> None:
 
 
 def test_the_judge_is_shown_both_and_its_citations_are_kept(scripted_model: ScriptedModel) -> None:
-    scripted_model.answer("judge", {"category": "OtherHate", "explanation": "An old image [G1], decided before [D1]."})
+    scripted_model.answer(
+        "judge", {"category": "OtherHate", "explanation": "An old image [G1], decided before [D1]."}
+    )
     record = tribunal.judge("These weeds.", graph="graphs/glossary.py:graph", rounds=1)
-    assert all(words in scripted_model.told("judge")[0] for words in ("[G1] supports", "[D1] neutral"))
+    assert all(
+        words in scripted_model.told("judge")[0] for words in ("[G1] supports", "[D1] neutral")
+    )
     assert (record.category, record.steps[0].evidence) == ("OtherHate", ("G1", "D1"))
 
 

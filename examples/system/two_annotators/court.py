@@ -61,7 +61,12 @@ adjudicator = pieces.seat(
     write=decide,
 )
 
-builder = StateGraph(Labels, context_schema=pieces.Context, input_schema=pieces.PostInput, output_schema=pieces.Ruling)
+builder = StateGraph(
+    Labels,
+    context_schema=pieces.Context,
+    input_schema=pieces.PostInput,
+    output_schema=pieces.Ruling,
+)
 builder.add_node("receive", pieces.received_by(SYSTEM.name))
 builder.add_node("first", annotator("first"))
 builder.add_node("second", annotator("second"))

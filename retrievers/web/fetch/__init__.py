@@ -41,7 +41,10 @@ class FetchError(TribunalError):
     def __init__(self, reason: Reason, why: str, url: str, *, status: int | None = None) -> None:
         """Make the error from a reason, an explanation and the URL."""
         super().__init__(f"{_printable_text(url)}: {_printable_text(why)}")
-        self.reason, self.why, self.url, self.status = reason, why, url, status
+        self.reason = reason
+        self.why = why
+        self.url = url
+        self.status = status
 
 
 class FetchRefused(FetchError):

@@ -23,7 +23,13 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 from tribunal.models.image_header import FORMATS, detect_format
-from tribunal.retrievers.web.fetch import FetchFailed, FetchLimits, FetchRefused, HostLocks, NetworkClock
+from tribunal.retrievers.web.fetch import (
+    FetchFailed,
+    FetchLimits,
+    FetchRefused,
+    HostLocks,
+    NetworkClock,
+)
 from tribunal.retrievers.web.fetch.robots import RobotsCache
 from tribunal.retrievers.web.fetch.target import (
     FetchTarget,
@@ -59,7 +65,9 @@ def parse_content_type(content_type: str) -> tuple[str, str | None]:
     return kind, named[1].lower() if named else None
 
 
-def check_content_type(declared: str, charset: str | None, body: bytes, accept: frozenset[str], url: str) -> str:
+def check_content_type(
+    declared: str, charset: str | None, body: bytes, accept: frozenset[str], url: str
+) -> str:
     """Return the type that the first bytes bear out.
 
     Raises:
@@ -69,17 +77,25 @@ def check_content_type(declared: str, charset: str | None, body: bytes, accept: 
     seen = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
     if seen is None and (picture := FORMATS.get(detect_format(head) or "")) in IMAGES:
         seen = picture
-    if seen is None and b"%PDF-" in head and (declared == "application/pdf" or head.startswith(b"%PDF-")):
+    if (
+        seen is None
+        and b"%PDF-" in head
+        and (declared == "application/pdf" or head.startswith(b"%PDF-"))
+    ):
         seen = "application/pdf"
     if declared in IMAGES and seen in IMAGES & accept:
         return seen  # one kind of picture called another is a slip, not an attack
     if declared in ("application/pdf", *IMAGES):
         fits = seen == declared
     else:
-        wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").startswith(("utf-16", "utf-32"))
+        wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").startswith(
+            ("utf-16", "utf-32")
+        )
         fits = seen is None and (wide or b"\0" not in head)
     if not fits:
-        raise FetchRefused("content_type", f"calls itself {declared} and is {seen or 'something else'}", url)
+        raise FetchRefused(
+            "content_type", f"calls itself {declared} and is {seen or 'something else'}", url
+        )
     return declared
 
 
@@ -89,7 +105,9 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 def make_system_resolver() -> Resolver:
     """Return `getaddrinfo` on threads of its own, so that names that hang hold up nothing but other names."""
-    threads = ThreadPoolExecutor(8, thread_name_prefix="tribunal-dns")  # they start at the first look-up
+    threads = ThreadPoolExecutor(
+        8, thread_name_prefix="tribunal-dns"
+    )  # they start at the first look-up
 
     async def resolve(host: str, port: int) -> list[str]:
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
@@ -116,13 +134,18 @@ async def resolve_checked_addresses(
             async with asyncio.timeout(seconds):
                 found = await resolver(target.host, target.port)
         except TimeoutError as error:
-            raise FetchFailed("dns", f"{target.host} was not resolved in time", target.url) from error
+            raise FetchFailed(
+                "dns", f"{target.host} was not resolved in time", target.url
+            ) from error
         except (OSError, UnicodeError) as error:
-            raise FetchFailed("dns", f"{target.host} has no address ({error})", target.url) from error
+            raise FetchFailed(
+                "dns", f"{target.host} has no address ({error})", target.url
+            ) from error
         if not found:
             raise FetchFailed("dns", f"{target.host} has no address", target.url)
     for text in () if lifted else found:
-        if use := why_forbidden(ip_address(text)):
+        use = why_forbidden(ip_address(text))
+        if use:
             raise FetchRefused("address", f"{target.host} is at {text}: {use}", target.url)
     return list(dict.fromkeys(found))
 
@@ -167,7 +190,8 @@ class Fetcher:
         trusted: ssl.SSLContext | None = None,
     ) -> None:
         """Make a fetcher; nothing is read or connected to yet."""
-        self.allow, self.image_hosts = allow, image_hosts
+        self.allow = allow
+        self.image_hosts = image_hosts
         self.limits = limits or FetchLimits()
         self._resolver = resolver or make_system_resolver()
         self._route = route
@@ -175,7 +199,9 @@ class Fetcher:
         self._turns = HostLocks()
         self._robots = RobotsCache(partial(self._open_answer, accept=frozenset()), self.limits)
 
-    async def fetch(self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = "") -> FetchedPage:
+    async def fetch(
+        self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = ""
+    ) -> FetchedPage:
         """Fetch what is at a URL.
 
         Args:
@@ -219,7 +245,10 @@ class Fetcher:
             try:
                 async with clock.count_time():
                     addresses = await resolve_checked_addresses(
-                        target, self._resolver, self.limits.dns_seconds, lifted=target.place in self.allow
+                        target,
+                        self._resolver,
+                        self.limits.dns_seconds,
+                        lifted=target.place in self.allow,
                     )
                     if target.scheme == "https" and self._trusted is None:
                         self._trusted = await asyncio.to_thread(trusted_authorities)
@@ -228,13 +257,17 @@ class Fetcher:
                     ) as answer:
                         yield answer
             except TimeoutError as error:
-                raise FetchFailed("timeout", f"took longer than {clock.limit:g} s", target.url) from error
+                raise FetchFailed(
+                    "timeout", f"took longer than {clock.limit:g} s", target.url
+                ) from error
 
     async def _read_page(
         self, answer: SiteAnswer, accept: frozenset[str], url: str, asked: Sequence[FetchTarget]
     ) -> FetchedPage:
         if answer.status not in (200, 203):
-            raise FetchFailed("status", f"answered {answer.status}", answer.url, status=answer.status)
+            raise FetchFailed(
+                "status", f"answered {answer.status}", answer.url, status=answer.status
+            )
         declared = answer.get_header("content-type") or ""
         kind, charset = parse_content_type(declared)
         if kind not in accept:
@@ -247,7 +280,9 @@ class Fetcher:
             async for piece in read:
                 received += piece
                 if len(received) > self.limits.body_bytes:
-                    raise FetchRefused("too_large", f"unpacks to over {self.limits.body_bytes} bytes", answer.url)
+                    raise FetchRefused(
+                        "too_large", f"unpacks to over {self.limits.body_bytes} bytes", answer.url
+                    )
         body = bytes(received)
         return FetchedPage(
             url=url,

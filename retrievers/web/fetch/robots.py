@@ -63,14 +63,18 @@ class RobotsRules:
     def allows_path(self, path: str) -> bool:
         """Return whether a path may be asked for."""
         path = _normal_path(path)
-        return next((allowed for pattern, allowed in self._rules if _pattern_fits(pattern, path)), True)
+        return next(
+            (allowed for pattern, allowed in self._rules if _pattern_fits(pattern, path)), True
+        )
 
 
 def _normal_path(path: str) -> str:
     """Return a path or pattern with its percent-encoding in one form: `%7E` and `~` are the same octet."""
     return re.sub(
         r"%([0-9a-fA-F]{2})",
-        lambda m: chr(int(m[1], 16)) if re.match(r"[A-Za-z0-9._~-]", chr(int(m[1], 16))) else m[0].upper(),
+        lambda m: (
+            chr(int(m[1], 16)) if re.match(r"[A-Za-z0-9._~-]", chr(int(m[1], 16))) else m[0].upper()
+        ),
         "".join(c if c.isascii() else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path),
     )
 
@@ -124,7 +128,8 @@ class RobotsCache:
 
     def __init__(self, open_answer: OpenAnswer, limits: FetchLimits) -> None:
         """Make a cache that knows no site yet."""
-        self._open_answer, self._limits = open_answer, limits
+        self._open_answer = open_answer
+        self._limits = limits
         self._turns = HostLocks()
         self._sites: OrderedDict[str, _SiteRules] = OrderedDict()
 
@@ -145,7 +150,9 @@ class RobotsCache:
         if site.failure is not None:
             raise FetchFailed(site.failure.reason, site.failure.why, target.url)
         if site.rules is None:
-            raise FetchRefused("robots", "its robots.txt can't be read, which counts as a no", target.url)
+            raise FetchRefused(
+                "robots", "its robots.txt can't be read, which counts as a no", target.url
+            )
         if not site.rules.allows_path(target.path):
             raise FetchRefused("robots", "its robots.txt asks not to", target.url)
 
@@ -158,7 +165,9 @@ class RobotsCache:
                 async with self._open_answer(target, clock) as answer:
                     hops += 1
                     if not answer.redirect:
-                        return _SiteRules(time.monotonic() + 86_400, await self._read_answer(answer))
+                        return _SiteRules(
+                            time.monotonic() + 86_400, await self._read_answer(answer)
+                        )
                 target = follow_redirect(target, answer.redirect)
         except FetchError as error:
             if not hops and error.reason in ("address", "port"):
@@ -179,4 +188,6 @@ class RobotsCache:
                 if len(body) >= _BYTES:
                     break
         # Half a megabyte of rules takes a while to sort.
-        return await asyncio.to_thread(RobotsRules, body[:_BYTES].decode("utf-8-sig", errors="replace"))
+        return await asyncio.to_thread(
+            RobotsRules, body[:_BYTES].decode("utf-8-sig", errors="replace")
+        )

@@ -48,7 +48,13 @@ _RANGES_OF_USE: dict[str, tuple[str, ...]] = {
     "a private network": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
     "carrier-grade NAT": ("100.64.0.0/10",),
     "link-local": ("169.254.0.0/16", "fe80::/10"),
-    "documentation": ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20"),
+    "documentation": (
+        "192.0.2.0/24",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "2001:db8::/32",
+        "3fff::/20",
+    ),
     "AS112 redirection": ("192.31.196.0/24", "192.175.48.0/24", "2620:4f:8000::/48"),
     "AMT relays": ("192.52.193.0/24",),
     "benchmarking": ("198.18.0.0/15", "2001:2::/48"),
@@ -167,7 +173,9 @@ def parse_url(url: str) -> FetchTarget:
         raise FetchRefused("url", str(error), url) from error
     scheme = parts.scheme
     if scheme not in ("http", "https"):
-        raise FetchRefused("scheme", f"{scheme or 'no scheme'}; only http and https are fetched", url)
+        raise FetchRefused(
+            "scheme", f"{scheme or 'no scheme'}; only http and https are fetched", url
+        )
     if "@" in parts.netloc:
         raise FetchRefused("credentials", "carries a user name or a password", url)
     place = _PLACE.fullmatch(parts.netloc)
@@ -279,7 +287,12 @@ def parse_allowed_places(value: str) -> frozenset[str]:
     places = set()
     for entry in filter(None, (part.strip() for part in value.split(","))):
         host, _, port = entry.rpartition(":")
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536 or any(c in host for c in "/@?#"):
+        if (
+            not host
+            or not port.isdecimal()
+            or not 0 < int(port) < 65536
+            or any(c in host for c in "/@?#")
+        ):
             raise BadInput(f"TRIBUNAL_FETCH_ALLOW: {entry!r} is not host:port (IPv6 in brackets)")
         try:
             places.add(parse_url(f"http://{entry}/").place)
@@ -303,8 +316,12 @@ def parse_image_hosts(value: str) -> frozenset[str]:
             target = parse_url(f"https://{name}/")
         except FetchRefused as error:
             raise BadInput(f"TRIBUNAL_IMAGE_HOSTS: {entry[:100]!r}: {error.why}") from error
-        if any(c in name for c in "/?#:*") or (below and (target.address or "." not in target.host)):
-            raise BadInput(f"TRIBUNAL_IMAGE_HOSTS: {entry[:100]!r}: give a host, or *. and a domain: *.cdn.example")
+        if any(c in name for c in "/?#:*") or (
+            below and (target.address or "." not in target.host)
+        ):
+            raise BadInput(
+                f"TRIBUNAL_IMAGE_HOSTS: {entry[:100]!r}: give a host, or *. and a domain: *.cdn.example"
+            )
         hosts.add(below + target.host)
     return frozenset(hosts)
 
@@ -312,7 +329,9 @@ def parse_image_hosts(value: str) -> frozenset[str]:
 def is_named_host(host: str, named: frozenset[str]) -> bool:
     """Return whether a host is one of those that `parse_image_hosts` gives, or lies below one with `*.`."""
     labels = host.split(".")
-    return host in named or any(f"*.{'.'.join(labels[at:])}" in named for at in range(1, len(labels)))
+    return host in named or any(
+        f"*.{'.'.join(labels[at:])}" in named for at in range(1, len(labels))
+    )
 
 
 # What a URL may not carry to a site: the post's own text.
@@ -339,7 +358,9 @@ def carries_text(url: str, secret_text: str) -> bool:
     grams: set[str] = set()
     for reading in _readings_of_url(url):
         grams.update(reading[i : i + run] for i in range(len(reading) - run + 1))
-    return bool(grams) and any(piece[i : i + run] in grams for piece in pieces for i in range(len(piece) - run + 1))
+    return bool(grams) and any(
+        piece[i : i + run] in grams for piece in pieces for i in range(len(piece) - run + 1)
+    )
 
 
 def _letters_and_digits(text: str) -> str:

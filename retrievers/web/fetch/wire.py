@@ -41,7 +41,9 @@ class SiteAnswer:
 
     def __init__(self, target: FetchTarget, address: str, response: httpcore.Response) -> None:
         """Make it from httpcore's response."""
-        self.url, self.address, self.status = target.url, address, response.status
+        self.url = target.url
+        self.address = address
+        self.status = response.status
         self._response = response
 
     def get_header(self, name: str) -> str | None:
@@ -69,7 +71,8 @@ class SiteAnswer:
         coding = (self.get_header("content-encoding") or "identity").strip().lower()
         if coding not in _DECODERS:
             raise FetchRefused("encoding", f"is packed as {coding}", self.url)
-        decoder, taken = _DECODERS[coding](), 0
+        decoder = _DECODERS[coding]()
+        taken = 0
         try:
             async for chunk in self._response.aiter_stream():
                 taken += len(chunk)
@@ -103,11 +106,16 @@ async def open_answer(
     """
     pinned = _PinnedBackend(addresses[:_ADDRESSES], route)
     url = httpcore.URL(
-        scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode()
+        scheme=target.scheme.encode(),
+        host=target.host.encode(),
+        port=target.port,
+        target=target.path.encode(),
     )
     try:
         async with (
-            httpcore.AsyncHTTPConnection(origin=url.origin, ssl_context=trusted, network_backend=pinned) as connection,
+            httpcore.AsyncHTTPConnection(
+                origin=url.origin, ssl_context=trusted, network_backend=pinned
+            ) as connection,
             connection.stream(
                 "GET",
                 url,
@@ -129,7 +137,9 @@ async def open_answer(
         ):
             yield SiteAnswer(target, pinned.connected, response)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise FetchFailed(_failure_reason(error), f"{type(error).__name__} {error}".strip(), target.url) from error
+        raise FetchFailed(
+            _failure_reason(error), f"{type(error).__name__} {error}".strip(), target.url
+        ) from error
 
 
 class _PinnedBackend(httpcore.AsyncNetworkBackend):
@@ -139,7 +149,8 @@ class _PinnedBackend(httpcore.AsyncNetworkBackend):
     """
 
     def __init__(self, addresses: Sequence[str], route: Route | None) -> None:
-        self._addresses, self._route = addresses, route
+        self._addresses = addresses
+        self._route = route
         self._backend = httpcore.AnyIOBackend()
         self.connected = ""
 
@@ -190,7 +201,8 @@ class _BrotliDecoder:
     def __init__(self) -> None:
         import brotli  # type: ignore[import-untyped]
 
-        self._inner, self._error = brotli.Decompressor(), brotli.error
+        self._inner = brotli.Decompressor()
+        self._error = brotli.error
         self._fed = False
 
     @property

@@ -79,7 +79,9 @@ def search_chain(
     engine_names = list(dict.fromkeys(name.strip() for name in engine_names if name.strip()))
     if not engine_names:
         raise BadInput(f"search: no engine is named; give one or several of {_known_names()}")
-    return SearchChain([_engine_by_name(name, searxng_url, seconds) for name in engine_names], seconds=seconds)
+    return SearchChain(
+        [_engine_by_name(name, searxng_url, seconds) for name in engine_names], seconds=seconds
+    )
 
 
 def _engine_by_name(name: str, searxng_url: str | None, seconds: float) -> SearchEngine:
@@ -125,7 +127,8 @@ class SearchChain:
 
     def __init__(self, engines: Sequence[SearchEngine], *, seconds: float = SECONDS) -> None:
         """Make a chain of engines, in the order in which they are asked."""
-        self.engines, self._seconds = tuple(engines), seconds
+        self.engines = tuple(engines)
+        self._seconds = seconds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -144,7 +147,11 @@ class SearchChain:
             else:
                 left_out = max(0, len(hits) - k)
                 return SearchResult(
-                    query=query, hits=tuple(hits[:k]), engine=engine.name, failures=tuple(failures), left_out=left_out
+                    query=query,
+                    hits=tuple(hits[:k]),
+                    engine=engine.name,
+                    failures=tuple(failures),
+                    left_out=left_out,
                 )
         return SearchResult(query=query, failures=tuple(failures))
 
@@ -162,7 +169,9 @@ class SearchChain:
             failure = search_failure_from(error)
             if failure.kind == "rate_limit":
                 # To go on asking makes a block longer.
-                pace.rest_for(10 * pace.spacing if failure.retry_after is None else failure.retry_after)
+                pace.rest_for(
+                    10 * pace.spacing if failure.retry_after is None else failure.retry_after
+                )
             raise failure from error
         return hits_from_rows(query, engine.name, rows, MAX_ROWS)
 
@@ -173,7 +182,9 @@ class _EnginePace:
     LONGEST_REST = 120.0
 
     def __init__(self, engine: str) -> None:
-        self.spacing = 1.0 if "duckduckgo" in engine.lower() else 0.0  # least seconds between two requests
+        self.spacing = (
+            1.0 if "duckduckgo" in engine.lower() else 0.0
+        )  # least seconds between two requests
         self._next = self._rests_until = 0.0
 
     @classmethod
@@ -197,7 +208,10 @@ class _EnginePace:
     def _check_rest(self) -> None:
         left = self._rests_until - time.monotonic()
         if left > 0:
-            raise SearchFailed("rate_limit", f"not asked: it limited an earlier query, and rests for {left:.0f} s more")
+            raise SearchFailed(
+                "rate_limit",
+                f"not asked: it limited an earlier query, and rests for {left:.0f} s more",
+            )
 
 
 _paces = PerLoop(_EnginePace.create)

@@ -32,7 +32,9 @@ class Hit(Frozen):
     rank: int
 
 
-def hits_from_rows(query: str, engine: str, rows: Iterable[tuple[Any, Any, Any]], k: int) -> list[Hit]:
+def hits_from_rows(
+    query: str, engine: str, rows: Iterable[tuple[Any, Any, Any]], k: int
+) -> list[Hit]:
     """Return at most k hits, each page once, from rows of (url, title, snippet), whatever these hold."""
     hits: list[Hit] = []
     seen: set[str] = set()
@@ -107,10 +109,13 @@ MAX_BYTES = 4 * 2**20
 class SearchFailed(TribunalError):
     """An engine could not answer; `retry_after` in seconds, where it said so."""
 
-    def __init__(self, kind: FailureKind, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, kind: FailureKind, message: str, *, retry_after: float | None = None
+    ) -> None:
         """Make the error from its kind and a message."""
         super().__init__(message)
-        self.kind, self.retry_after = kind, retry_after
+        self.kind = kind
+        self.retry_after = retry_after
 
 
 @runtime_checkable

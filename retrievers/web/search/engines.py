@@ -54,7 +54,9 @@ class DuckDuckGo:
     async def search(self, query: str, k: int) -> list[Hit]:
         """Return DuckDuckGo's hits for a query."""
         found = await run_in_thread(lambda: self._ask(query), "tribunal-search")
-        return hits_from_rows(query, self.name, ((each["href"], each["title"], each["body"]) for each in found), k)
+        return hits_from_rows(
+            query, self.name, ((each["href"], each["title"], each["body"]) for each in found), k
+        )
 
     def _ask(self, query: str) -> list[dict[str, Any]]:
         from ddgs import DDGS
@@ -66,7 +68,9 @@ class DuckDuckGo:
             )
         except DDGSException as error:
             if "no results" in str(error).lower():
-                raise SearchFailed("bad_answer", "nothing found, or it blocks us: ddgs doesn't say which") from error
+                raise SearchFailed(
+                    "bad_answer", "nothing found, or it blocks us: ddgs doesn't say which"
+                ) from error
             raise
         return found
 
@@ -92,8 +96,14 @@ class SearXNG:
             bad = True
         if bad:
             shown = scrub(re.sub("//.*@", "//", url), ())[:200]
-            given = f"{shown!r} is not the http(s) address of a SearXNG server" if url else "no server is named"
-            raise BadInput(f"search: searxng: {given}; set SEARXNG_URL, such as http://localhost:8888")
+            given = (
+                f"{shown!r} is not the http(s) address of a SearXNG server"
+                if url
+                else "no server is named"
+            )
+            raise BadInput(
+                f"search: searxng: {given}; set SEARXNG_URL, such as http://localhost:8888"
+            )
         path = parts.path.rstrip("/").removesuffix("/search")
         self._url = urlunsplit((parts.scheme, parts.netloc, f"{path}/search", "", ""))
         self._place = parts.netloc.rpartition("@")[2]
@@ -124,11 +134,17 @@ class SearXNG:
             limited = re.search(r"too many|captcha|suspended|denied", silent_engines, re.IGNORECASE)
             kind: FailureKind = "rate_limit" if limited else "server"
             raise self._failure(kind, f"its engines did not answer: {silent_engines}")
-        rows = ((each.get("url"), each.get("title"), each.get("content")) for each in results if isinstance(each, dict))
+        rows = (
+            (each.get("url"), each.get("title"), each.get("content"))
+            for each in results
+            if isinstance(each, dict)
+        )
         # All of its one page of results, which it sends whatever is wanted: so the chain can say how many are left out.
         return hits_from_rows(query, self.name, rows, MAX_ROWS)
 
-    def _failure(self, kind: FailureKind, why: str, retry_after: float | None = None) -> SearchFailed:
+    def _failure(
+        self, kind: FailureKind, why: str, retry_after: float | None = None
+    ) -> SearchFailed:
         return SearchFailed(kind, f"{self._place}: {why}", retry_after=retry_after)
 
     def _check_status(self, response: Response) -> None:
@@ -173,7 +189,11 @@ async def _open_client() -> AsyncClient:
         trust_env=False,
         follow_redirects=False,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-        headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"},
+        headers={
+            "User-Agent": USER_AGENT,
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        },
     )
 
 
@@ -195,14 +215,18 @@ class LangChainEngine:
         self._wrapper = _make_wrapper(wrapper)
         fields = vars(self._wrapper).items()
         secrets = [
-            getattr(value, "get_secret_value", lambda value=value: value)() for name, value in fields if _SECRET(name)
+            getattr(value, "get_secret_value", lambda value=value: value)()
+            for name, value in fields
+            if _SECRET(name)
         ]
         self._secrets = [value for value in secrets if isinstance(value, str)]
 
     async def search(self, query: str, k: int) -> list[Hit]:
         """Return the wrapper's hits for a query."""
         try:
-            answer = await run_in_thread(lambda: _ask_wrapper(self._wrapper, query, k), "tribunal-search")
+            answer = await run_in_thread(
+                lambda: _ask_wrapper(self._wrapper, query, k), "tribunal-search"
+            )
         except Exception as error:
             raise search_failure_from(error, self._secrets) from error
         return hits_from_rows(query, self.name, rows_from_answer(answer), k)
@@ -219,7 +243,9 @@ def _make_wrapper(name: str) -> Any:
         )
     # Its utilities hold more than search, and some of them run what they are given.
     if not re.fullmatch(r"(?:\w+\.)?\w*(?:Search|Serp)\w*", name):
-        raise BadInput(f"search: langchain:{name}: not a search wrapper; give a class such as BraveSearchWrapper")
+        raise BadInput(
+            f"search: langchain:{name}: not a search wrapper; give a class such as BraveSearchWrapper"
+        )
     try:
         # It announces its retirement whenever it is imported; the README says so once.
         with warnings.catch_warnings():
@@ -227,10 +253,14 @@ def _make_wrapper(name: str) -> Any:
             module, _, class_name = f"langchain_community.utilities.{name}".rpartition(".")
             return getattr(import_module(module), class_name)()
     except AttributeError as error:
-        raise BadInput(f"search: langchain:{name}: langchain_community.utilities has no such wrapper") from error
+        raise BadInput(
+            f"search: langchain:{name}: langchain_community.utilities has no such wrapper"
+        ) from error
     except (ImportError, ValueError, TypeError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        raise BadInput(f"search: langchain:{name}: can't be set up: {clip_text(scrub(why, ()), 300)}") from error
+        raise BadInput(
+            f"search: langchain:{name}: can't be set up: {clip_text(scrub(why, ()), 300)}"
+        ) from error
 
 
 def _ask_wrapper(wrapper: Any, query: str, k: int) -> Any:
@@ -253,11 +283,18 @@ def rows_from_answer(answer: Any) -> list[tuple[Any, Any, Any]]:
         try:
             answer = parse_json(answer[:MAX_BYTES])
         except ValueError as error:
-            raise SearchFailed("bad_answer", "the wrapper answered in prose, without addresses") from error
+            raise SearchFailed(
+                "bad_answer", "the wrapper answered in prose, without addresses"
+            ) from error
     if isinstance(answer, Mapping):
-        answer = next((answer[name] for name in ("organic", "organic_results", "results") if name in answer), [])
+        answer = next(
+            (answer[name] for name in ("organic", "organic_results", "results") if name in answer),
+            [],
+        )
     if not isinstance(answer, list):
-        raise SearchFailed("bad_answer", f"the wrapper answered a {type(answer).__name__}, not a list of results")
+        raise SearchFailed(
+            "bad_answer", f"the wrapper answered a {type(answer).__name__}, not a list of results"
+        )
     return [_row_from_result(each) for each in answer[:MAX_ROWS]]
 
 

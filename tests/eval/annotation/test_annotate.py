@@ -22,8 +22,12 @@ from tribunal.eval.datasets import open_dataset
 
 @pytest.fixture
 def server() -> Iterator[ScriptedServer]:
-    with ScriptedServer(lambda request: Reply({"category": NOT, "explanation": "words"})) as running:
-        os.environ["OPENAI_BASE_URL"] = f"{running.url}/v1"  # taken away again before the next test (conftest)
+    with ScriptedServer(
+        lambda request: Reply({"category": NOT, "explanation": "words"})
+    ) as running:
+        os.environ["OPENAI_BASE_URL"] = (
+            f"{running.url}/v1"  # taken away again before the next test (conftest)
+        )
         yield running
 
 
@@ -36,7 +40,9 @@ def made(tmp_path: Path, *more: str) -> list[dict[str, Any]]:
     posts = write_posts(tmp_path)
     done = run("annotate", "export", posts, "--out", tmp_path / "annotation", *MAP, *more)
     assert done.exit_code == 0, done.output
-    tasks: list[dict[str, Any]] = json.loads((tmp_path / "annotation" / "tasks.json").read_text("utf-8"))
+    tasks: list[dict[str, Any]] = json.loads(
+        (tmp_path / "annotation" / "tasks.json").read_text("utf-8")
+    )
     return tasks
 
 
@@ -57,7 +63,10 @@ def test_tasks_hold_the_posts_and_no_gold(tmp_path: Path) -> None:
     assert tasks == made(tmp_path), "the same command writes the same"
     other = run("annotate", "export", tmp_path / "posts.csv", "--out", tmp_path / "annotation", *MAP,
                 "--annotators", "2")  # fmt: skip
-    assert (other.exit_code, "begun there with another annotators; go on" in other.stderr) == (2, True), other.output
+    assert (other.exit_code, "begun there with another annotators; go on" in other.stderr) == (
+        2,
+        True,
+    ), other.output
     by_post = {task["data"]["post_id"]: task for task in tasks}
     assert by_post.keys() == CASES.keys()
     for name, task in by_post.items():
@@ -73,14 +82,35 @@ def test_tasks_hold_the_posts_and_no_gold(tmp_path: Path) -> None:
 def test_the_interface_has_the_controls_and_runs_nothing_of_a_stranger(tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     ours = (Path(__file__).parents[3] / "prompts" / "policies" / "h-vli.toml").read_text("utf-8")
-    policy.write_text(ours.replace("no attack on a protected group", 'no <b>attack</b> & \\"none\\"', 1), "utf-8")
+    policy.write_text(
+        ours.replace("no attack on a protected group", 'no <b>attack</b> & \\"none\\"', 1), "utf-8"
+    )
     [task, *_] = made(tmp_path, "--policy", str(policy))
     text = (tmp_path / "annotation" / "label_config.xml").read_text("utf-8")
     view = etree.fromstring(text)
-    assert {each.tag for each in view.iter()} == {"View", "Header", "Text", "Image", "Choices", "Choice", "TextArea"}
-    assert {each.get("valueType") for each in view.iter("Text")} == {"text"}, "no text is fetched as an address"
-    controls = {each.get("name"): [choice.get("value") for choice in each] for each in view.iter("Choices")}
-    assert list(controls) == ["text_label", "image_label", "joint_label", "intent", "target", "flags"]
+    assert {each.tag for each in view.iter()} == {
+        "View",
+        "Header",
+        "Text",
+        "Image",
+        "Choices",
+        "Choice",
+        "TextArea",
+    }
+    assert {each.get("valueType") for each in view.iter("Text")} == {"text"}, (
+        "no text is fetched as an address"
+    )
+    controls = {
+        each.get("name"): [choice.get("value") for choice in each] for each in view.iter("Choices")
+    }
+    assert list(controls) == [
+        "text_label",
+        "image_label",
+        "joint_label",
+        "intent",
+        "target",
+        "flags",
+    ]
     assert controls["text_label"] == controls["image_label"] == controls["joint_label"]
     assert controls["joint_label"][:2] == [NOT, RACIST]
     assert "religion" in controls["target"]
@@ -110,20 +140,30 @@ def test_what_annotators_choose_comes_to_the_labels_worked_by_hand(tmp_path: Pat
     ]  # fmt: skip
     # After the steps a, b, c and g are left: NNN, RRS, NNR, RRR.
     chance = (5**2 + 6**2 + 1) / 12**2
-    assert said["steps"][-1]["categories"]["kappa"] == pytest.approx(((2 + 2 / 3) / 4 - chance) / (1 - chance))
+    assert said["steps"][-1]["categories"]["kappa"] == pytest.approx(
+        ((2 + 2 / 3) / 4 - chance) / (1 - chance)
+    )
     assert said["alignment"] == {"compared": 5, "aligned": 4}
     one_two = said["pairs"][0]
-    assert (one_two["one"], one_two["other"], one_two["agreement"]["raw"]) == ("1", "2", pytest.approx(8 / 9))
+    assert (one_two["one"], one_two["other"], one_two["agreement"]["raw"]) == (
+        "1",
+        "2",
+        pytest.approx(8 / 9),
+    )
 
 
 def test_a_second_stage_settles_what_the_first_left_open(tmp_path: Path) -> None:
     first = kept(tmp_path, "first.json", exported(made(tmp_path)))
-    again = run("annotate", "again", first, "--tasks", tmp_path / "annotation", "--out", tmp_path / "second")
+    again = run(
+        "annotate", "again", first, "--tasks", tmp_path / "annotation", "--out", tmp_path / "second"
+    )
     assert again.exit_code == 0, again.output
     tasks = json.loads((tmp_path / "second" / "tasks.json").read_text("utf-8"))
     assert {task["data"]["post_id"] for task in tasks} == {"d", "e", "i"}
     told = next(task["data"]["first"] for task in tasks if task["data"]["post_id"] == "d")
-    assert told.startswith("Here because an annotator wasn't sure.\nAnnotator 1: Racist; the text alone Racist; ")
+    assert told.startswith(
+        "Here because an annotator wasn't sure.\nAnnotator 1: Racist; the text alone Racist; "
+    )
     assert "Annotator 3: NotHate; " in told
     assert told.endswith("not sure")
     assert 'value="$first"' in (tmp_path / "second" / "label_config.xml").read_text("utf-8")
@@ -131,18 +171,41 @@ def test_a_second_stage_settles_what_the_first_left_open(tmp_path: Path) -> None
     said = taken_in(tmp_path, first, second)
     assert (said["lacking"], said["steps"][0]["rated"]) == ({}, 8), "before is as it was"
     assert said["levels"] == {"perfect": 5, "strong": 1, "weak": 1, "adjudicated": 1, "none": 0}
-    assert said["patterns"] == {"000": 1, "001": 1, "010": 1, "100": 1, "101": 1, "110": 1, "none": 1}
+    assert said["patterns"] == {
+        "000": 1,
+        "001": 1,
+        "010": 1,
+        "100": 1,
+        "101": 1,
+        "110": 1,
+        "none": 1,
+    }
     assert said["difficulty"] == {"Easy": 2, "Normal": 2, "Hard": 2, "none": 1}
     paper = taken_in(tmp_path, first, second, "--keep", "perfect,strong,weak")
-    assert (paper["rows"], paper["patterns"].get("110")) == (6, None), "the paper drops what has no majority"
+    assert (paper["rows"], paper["patterns"].get("110")) == (6, None), (
+        "the paper drops what has no majority"
+    )
     more = taken_in(tmp_path, first, second, "--misaligned")
-    assert (more["rows"], [step["name"] for step in more["steps"]]) == (8, ["raw", "quality", "consensus"])
+    assert (more["rows"], [step["name"] for step in more["steps"]]) == (
+        8,
+        ["raw", "quality", "consensus"],
+    )
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
-def test_the_data_set_is_one_that_eval_measures(tmp_path: Path, server: ScriptedServer, form: str) -> None:
+def test_the_data_set_is_one_that_eval_measures(
+    tmp_path: Path, server: ScriptedServer, form: str
+) -> None:
     first = exported(made(tmp_path))
-    run("annotate", "again", kept(tmp_path, "first.json", first), "--tasks", tmp_path / "annotation", "--out", tmp_path)
+    run(
+        "annotate",
+        "again",
+        kept(tmp_path, "first.json", first),
+        "--tasks",
+        tmp_path / "annotation",
+        "--out",
+        tmp_path,
+    )
     tasks = json.loads((tmp_path / "tasks.json").read_text("utf-8"))
     second = kept(tmp_path, "second.json", exported(tasks, expert=True))
     out = tmp_path / f"set.{form}"
@@ -159,7 +222,9 @@ def test_the_data_set_is_one_that_eval_measures(tmp_path: Path, server: Scripted
         ["ethnicity", "religion"], "open attack", RACIST, NOT,
     )  # fmt: skip
     assert [each["by"] for each in json.loads(held["annotations"])] == [1, 2, 3]
-    fine = open_dataset("table", out, columns={"label": "category"}, labels={NOT: "0", RACIST: RACIST})
+    fine = open_dataset(
+        "table", out, columns={"label": "category"}, labels={NOT: "0", RACIST: RACIST}
+    )
     assert Counter(sample.gold.label for sample in fine if sample.gold) == {0: 4, 1: 3}
     if form != "csv":
         return
@@ -170,8 +235,15 @@ def test_the_data_set_is_one_that_eval_measures(tmp_path: Path, server: Scripted
     assert {name: group["n"] for name, group in measured["by_pattern"].items() if group["n"]} == {
         "000": 1, "001": 1, "010": 1, "100": 1, "101": 1, "110": 1,
     }  # fmt: skip
-    assert [measured["by_difficulty"][name]["n"] for name in ("Easy", "Normal", "Hard")] == [2, 2, 2]
-    assert {name: group["n"] for name, group in measured["by_target"].items()} == {"ethnicity": 3, "religion": 1}
+    assert [measured["by_difficulty"][name]["n"] for name in ("Easy", "Normal", "Hard")] == [
+        2,
+        2,
+        2,
+    ]
+    assert {name: group["n"] for name, group in measured["by_target"].items()} == {
+        "ethnicity": 3,
+        "religion": 1,
+    }
 
 
 def test_a_post_whose_sides_nobody_labelled_has_no_pattern(tmp_path: Path) -> None:
@@ -181,7 +253,9 @@ def test_a_post_whose_sides_nobody_labelled_has_no_pattern(tmp_path: Path) -> No
     for task in labelled:
         for each in task["annotations"]:
             each["result"] = [
-                given for given in each["result"] if given["from_name"] not in ("text_label", "image_label")
+                given
+                for given in each["result"]
+                if given["from_name"] not in ("text_label", "image_label")
             ]
     said = taken_in(tmp_path, kept(tmp_path, "first.json", labelled), "--out", tmp_path / "set.csv")
     assert said["patterns"] == {"none": 4}
@@ -203,7 +277,9 @@ def test_later_labels_of_one_person_count_and_wrong_files_are_named(tmp_path: Pa
 
     def told(text: str, *more: object) -> str:
         (tmp_path / "bad.json").write_text(text, "utf-8")
-        done = run("annotate", "import", tmp_path / "bad.json", "--tasks", tmp_path / "annotation", *more)
+        done = run(
+            "annotate", "import", tmp_path / "bad.json", "--tasks", tmp_path / "annotation", *more
+        )
         assert done.exit_code == 2, done.output
         return done.stderr
 
@@ -218,4 +294,7 @@ def test_later_labels_of_one_person_count_and_wrong_files_are_named(tmp_path: Pa
     assert "joint_label: 'Nonsense': is none of NotHate, Racist" in told(wrong)
     assert "keep: 'most': a level of consensus is perfect, strong" in told("[]", "--keep", "most")
     done = run("annotate", "import", first, "--tasks", tmp_path)
-    assert (done.exit_code, "give the folder that tribunal annotate export wrote" in done.stderr) == (2, True)
+    assert (
+        done.exit_code,
+        "give the folder that tribunal annotate export wrote" in done.stderr,
+    ) == (2, True)

@@ -29,7 +29,9 @@ PROGRAM = os.environ.get("TRIBUNAL_LABEL_STUDIO") or shutil.which("label-studio"
 OWNER, PASSWORD = "one@example.org", "not-a-secret"
 
 pytestmark = [
-    pytest.mark.skipif(PROGRAM is None, reason="there is no Label Studio here; name one with TRIBUNAL_LABEL_STUDIO"),
+    pytest.mark.skipif(
+        PROGRAM is None, reason="there is no Label Studio here; name one with TRIBUNAL_LABEL_STUDIO"
+    ),
     pytest.mark.timeout(600),
 ]
 
@@ -39,8 +41,15 @@ def studio(tmp_path: Path) -> Iterator[str]:
     """A Label Studio of its own, whose local files are those of the annotation; gives its address."""
     home, port = tmp_path / "studio", free_port()
     home.mkdir()
-    quiet = {"COLLECT_ANALYTICS": "False", "LATEST_VERSION_CHECK": "False", "SENTRY_DSN": "", "FRONTEND_SENTRY_DSN": ""}
-    nowhere = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    quiet = {
+        "COLLECT_ANALYTICS": "False",
+        "LATEST_VERSION_CHECK": "False",
+        "SENTRY_DSN": "",
+        "FRONTEND_SENTRY_DSN": "",
+    }
+    nowhere = dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    )
     files = {
         "LABEL_STUDIO_LOCAL_FILES_SERVING_ENABLED": "true",
         "LABEL_STUDIO_LOCAL_FILES_DOCUMENT_ROOT": str(tmp_path / "annotation"),
@@ -58,7 +67,9 @@ def studio(tmp_path: Path) -> Iterator[str]:
         "--password", PASSWORD, "--enable-legacy-api-token",
     ]  # fmt: skip
     with (home / "log.txt").open("wb") as log:
-        process = subprocess.Popen(command, env=environment, cwd=home, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=environment, cwd=home, stdout=log, stderr=subprocess.STDOUT
+        )
         try:
             url, until = f"http://127.0.0.1:{port}", time.monotonic() + 300
             while True:
@@ -79,9 +90,14 @@ def person(url: str, address: str) -> httpx.Client:
     """Somebody who has signed up, or is there already; a client that speaks for them."""
     path = "login" if address == OWNER else "signup"
     with httpx.Client(base_url=url, follow_redirects=True, timeout=60) as browser:
-        mark = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get(f"/user/{path}/").text)
+        mark = re.search(
+            r'name="csrfmiddlewaretoken" value="([^"]+)"', browser.get(f"/user/{path}/").text
+        )
         assert mark is not None
-        browser.post(f"/user/{path}/", data={"csrfmiddlewaretoken": mark[1], "email": address, "password": PASSWORD})
+        browser.post(
+            f"/user/{path}/",
+            data={"csrfmiddlewaretoken": mark[1], "email": address, "password": PASSWORD},
+        )
         token = browser.get("/api/current-user/token").json()["token"]
     return httpx.Client(base_url=url, headers={"Authorization": f"Token {token}"}, timeout=60)
 
@@ -89,7 +105,12 @@ def person(url: str, address: str) -> httpx.Client:
 def project(owner: httpx.Client, folder: Path) -> dict[str, int]:
     """A project of an exported folder; gives the number of each post's task."""
     config = (folder / "label_config.xml").read_text("utf-8")
-    made_of = {"title": folder.name, "label_config": config, "maximum_annotations": 3, "show_collab_predictions": True}
+    made_of = {
+        "title": folder.name,
+        "label_config": config,
+        "maximum_annotations": 3,
+        "show_collab_predictions": True,
+    }
     answer = owner.post("/api/projects", json=made_of)
     assert answer.status_code == 201, answer.text
     number = answer.json()["id"]
@@ -103,7 +124,10 @@ def project(owner: httpx.Client, folder: Path) -> dict[str, int]:
 
 
 def label(who: httpx.Client, task: int, name: str, annotator: int) -> None:
-    answer = who.post(f"/api/tasks/{task}/annotations/", json={"result": chosen(name, annotator), "lead_time": 3.2})
+    answer = who.post(
+        f"/api/tasks/{task}/annotations/",
+        json={"result": chosen(name, annotator), "lead_time": 3.2},
+    )
     assert answer.status_code == 201, answer.text
 
 
@@ -125,7 +149,9 @@ def clients() -> Iterator[ExitStack]:
         yield opened
 
 
-def test_both_stages(tmp_path: Path, annotation: list[dict[str, Any]], studio: str, clients: ExitStack) -> None:
+def test_both_stages(
+    tmp_path: Path, annotation: list[dict[str, Any]], studio: str, clients: ExitStack
+) -> None:
     folder = tmp_path / "annotation"
     addresses = (OWNER, "two@example.org", "three@example.org", "four@example.org")
     people = [clients.enter_context(person(studio, address)) for address in addresses]
@@ -147,8 +173,12 @@ def test_both_stages(tmp_path: Path, annotation: list[dict[str, Any]], studio: s
     }
     one = kept(tmp_path, "whole.json", whole)
     said = taken_in(tmp_path, one)
-    assert said == taken_in(tmp_path, kept(tmp_path, "min.json", export(owner, first["project"], "JSON_MIN")))
-    assert said == taken_in(tmp_path, kept(tmp_path, "ours.json", exported(annotation))), "our tests' shape is theirs"
+    assert said == taken_in(
+        tmp_path, kept(tmp_path, "min.json", export(owner, first["project"], "JSON_MIN"))
+    )
+    assert said == taken_in(tmp_path, kept(tmp_path, "ours.json", exported(annotation))), (
+        "our tests' shape is theirs"
+    )
 
     done = run("annotate", "again", one, "--tasks", folder, "--out", tmp_path / "second")
     assert done.exit_code == 0, done.output
@@ -158,4 +188,12 @@ def test_both_stages(tmp_path: Path, annotation: list[dict[str, Any]], studio: s
     two = kept(tmp_path, "second.json", export(owner, second["project"], "JSON"))
     said = taken_in(tmp_path, one, two, "--out", tmp_path / "set.csv")
     assert (said["lacking"], said["rows"]) == ({}, 7)
-    assert said["patterns"] == {"000": 1, "001": 1, "010": 1, "100": 1, "101": 1, "110": 1, "none": 1}
+    assert said["patterns"] == {
+        "000": 1,
+        "001": 1,
+        "010": 1,
+        "100": 1,
+        "101": 1,
+        "110": 1,
+        "none": 1,
+    }

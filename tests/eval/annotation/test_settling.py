@@ -22,11 +22,16 @@ HEAD = AnnotationHead(
 )  # fmt: skip
 
 
-def labels(joint: str, *, second: str = "", text: str = "", image: str = "") -> list[AnnotatorLabels]:
+def labels(
+    joint: str, *, second: str = "", text: str = "", image: str = ""
+) -> list[AnnotatorLabels]:
     """A letter for each annotator's label, in small where they weren't sure; so for the experts, and for each side."""
     made = []
     for at, letter in enumerate(joint + second):
-        sides = [LETTERS[side[at]] if at < len(side) and side[at] in LETTERS else None for side in (text, image)]
+        sides = [
+            LETTERS[side[at]] if at < len(side) and side[at] in LETTERS else None
+            for side in (text, image)
+        ]
         stage = "first" if at < len(joint) else "second"
         made.append(
             AnnotatorLabels(
@@ -44,7 +49,9 @@ def labels(joint: str, *, second: str = "", text: str = "", image: str = "") -> 
 
 def settled(given: list[AnnotatorLabels], **post: object) -> SettledPost:
     return settle_post(
-        AnnotationPost.model_validate({"id": "p", "text": "words", "image": "p.png", **post}), given, HEAD
+        AnnotationPost.model_validate({"id": "p", "text": "words", "image": "p.png", **post}),
+        given,
+        HEAD,
     )
 
 
@@ -120,7 +127,9 @@ def test_a_side_of_which_annotators_say_nothing_or_are_tied_has_no_label() -> No
 def test_intent_alignment_is_strict_where_the_intended_category_is_known(
     category: str | None, hate: bool, joint: str, aligned: bool | None
 ) -> None:
-    found = settled(labels(joint), intended=IntendedLabel(category=category, hate=hate, name="source"))
+    found = settled(
+        labels(joint), intended=IntendedLabel(category=category, hate=hate, name="source")
+    )
     assert found.aligned is aligned
     assert settled(labels(joint)).aligned is None
 
@@ -131,10 +140,22 @@ def test_a_target_is_named_by_more_than_half_of_those_who_gave_the_label() -> No
 
 
 def test_agreement_rises_by_what_the_steps_leave_out() -> None:
-    posts = [settled(labels(joint), id=str(at)) for at, joint in enumerate(("NNN", "RRR", "NRS", "NNR", "RRn"))]
-    found = {step["name"]: step for step in measure_steps(posts, HEAD, ("perfect", "strong"), aligned=False)}
-    assert {name: step["posts"] for name, step in found.items()} == {"raw": 5, "quality": 4, "consensus": 2}
+    posts = [
+        settled(labels(joint), id=str(at))
+        for at, joint in enumerate(("NNN", "RRR", "NRS", "NNR", "RRn"))
+    ]
+    found = {
+        step["name"]: step
+        for step in measure_steps(posts, HEAD, ("perfect", "strong"), aligned=False)
+    }
+    assert {name: step["posts"] for name, step in found.items()} == {
+        "raw": 5,
+        "quality": 4,
+        "consensus": 2,
+    }
     # Of 15 labels 7 are N, 7 R, 1 S; two posts agree, two by a pair of three, one not at all.
     chance = (7**2 + 7**2 + 1) / 15**2
-    assert found["raw"]["categories"]["kappa"] == pytest.approx(((2 + 2 / 3) / 5 - chance) / (1 - chance))
+    assert found["raw"]["categories"]["kappa"] == pytest.approx(
+        ((2 + 2 / 3) / 5 - chance) / (1 - chance)
+    )
     assert found["consensus"]["categories"]["kappa"] == 1.0

@@ -41,7 +41,9 @@ EDGE = World(
 )
 
 
-def stages_of(world: World, posts: int, random: np.random.Generator, copies: int = 1) -> list[CascadeStage]:
+def stages_of(
+    world: World, posts: int, random: np.random.Generator, copies: int = 1
+) -> list[CascadeStage]:
     """Stages over so many posts, copies included, that every stage treats alike."""
     # As many of hate as not, so that a verdict of either is right as often.
     hate = random.random(posts // copies) < 0.5
@@ -51,10 +53,21 @@ def stages_of(world: World, posts: int, random: np.random.Generator, copies: int
         if not world.same:
             place, chance = random.choice(3, len(hate), p=_SHARES), random.random(len(hate))
         right = chance < np.array(accuracy)[place]
-        own = (_CONFIDENCES[place], np.ones(len(hate), dtype=bool), np.where(right, hate, ~hate), ~right, ~right, hate)
+        own = (
+            _CONFIDENCES[place],
+            np.ones(len(hate), dtype=bool),
+            np.where(right, hate, ~hate),
+            ~right,
+            ~right,
+            hate,
+        )
         *columns, gold = (np.repeat(each, copies) for each in own)
         many = np.ones(len(gold))
-        found.append(CascadeStage(f"stage {len(found) + 1}", LabelledPosts(*columns), gold, many, many, many * cost))
+        found.append(
+            CascadeStage(
+                f"stage {len(found) + 1}", LabelledPosts(*columns), gold, many, many, many * cost
+            )
+        )
     return found
 
 
@@ -70,13 +83,20 @@ def trial(
     return True, lost / counted > 1 - promise.agreement + ROOM, float((walked.by < 0).mean())
 
 
-def planned(stages: list[CascadeStage], promise: CascadePromise, copies: int = 1) -> CascadePlan | None:
+def planned(
+    stages: list[CascadeStage], promise: CascadePromise, copies: int = 1
+) -> CascadePlan | None:
     """Return the first plan on these posts, if one is found."""
     posts = len(stages[0].hate)
     cluster: Ints = np.arange(posts) // copies
     costs = [stage.money for stage in stages if stage.money is not None]
     return find_plan(
-        stages, [f"p{at}" for at in range(posts)], cluster, promise, costs, error_of_attempt(1, promise.level)
+        stages,
+        [f"p{at}" for at in range(posts)],
+        cluster,
+        promise,
+        costs,
+        error_of_attempt(1, promise.level),
     ).plan
 
 

@@ -34,7 +34,9 @@ FITS = 12
         (CascadePromise(of="models", one_threshold=True), 1),
     ],
 )
-def test_a_promise_is_broken_no_more_often_than_stated(promise: CascadePromise, copies: int) -> None:
+def test_a_promise_is_broken_no_more_often_than_stated(
+    promise: CascadePromise, copies: int
+) -> None:
     random = np.random.default_rng(5)
     made = [trial(BETTER, 600 * copies, promise, random, copies) for _ in range(FITS)]
     assert sum(false for _, false, _ in made) / FITS <= 0.1
@@ -42,7 +44,9 @@ def test_a_promise_is_broken_no_more_often_than_stated(promise: CascadePromise, 
 
 
 def test_a_true_plan_is_found_and_spares_people_their_time() -> None:
-    made = planned(stages_of(BETTER, 2_000, np.random.default_rng(1)), CascadePromise(cost_person=1))
+    made = planned(
+        stages_of(BETTER, 2_000, np.random.default_rng(1)), CascadePromise(cost_person=1)
+    )
     assert made is not None
     # The first stage alone agrees too seldom for that, and a court about every post costs more.
     assert len(made.order) > 1
@@ -60,7 +64,11 @@ def test_every_plan_is_counted_as_one_that_is_walked() -> None:
         posts.wrong, posts.wrong_side), made[2].hate, *(np.ones(160),) * 3,
     )  # fmt: skip
     rules = [rules_of_stage(stage.posts) for stage in made]
-    assert [len(each) for each in rules] == [15, 15, 63]  # 4 steps for each verdict; and twice, where some are bare
+    assert [len(each) for each in rules] == [
+        15,
+        15,
+        63,
+    ]  # 4 steps for each verdict; and twice, where some are bare
     few = [rules_of_stage(stage.posts, few=True) for stage in made]
     assert [len(each) for each in few] == [8, 8, 17]
     assert all(rule in every for some, every in zip(few, rules, strict=True) for rule in some)
@@ -74,7 +82,10 @@ def test_every_plan_is_counted_as_one_that_is_walked() -> None:
             walked = walk_posts(found.plan_at(at, rules), made)
             assert found.wrong[at] == walked.wrong.sum()
             assert found.left[at] == (walked.by < 0).sum()
-            paid = sum(costs[number][reached].sum() for number, reached in zip(order, walked.reached, strict=True))
+            paid = sum(
+                costs[number][reached].sum()
+                for number, reached in zip(order, walked.reached, strict=True)
+            )
             assert found.cost[at] == pytest.approx(paid)
 
 
@@ -85,7 +96,9 @@ def test_posts_go_through_a_plan_one_stage_after_the_other() -> None:
     def stage(says: str, confidence: list[float]) -> CascadeStage:
         hateful, stated = np.array([each == "1" for each in says]), np.array(confidence)
         wrong = hateful != hate
-        posts = LabelledPosts(stated, np.array([each != "-" for each in says]), hateful, wrong, wrong)
+        posts = LabelledPosts(
+            stated, np.array([each != "-" for each in says]), hateful, wrong, wrong
+        )
         return CascadeStage("", posts, hate, *(np.ones(6),) * 3)
 
     look = stage("001011", [0.9, 0.8, 0.95, 0.9, 1.0, 0.9])
@@ -106,15 +119,19 @@ def test_a_promise_is_tested_exactly_where_posts_are_right_or_wrong() -> None:
     rows = np.arange(300)
     whole = CascadePlan((0,), (ALL,))
     wrong = int(court.posts.wrong.sum())
-    assert p_value_of_plan(whole, [court], rows, CascadePromise(0.9)) == pytest.approx(binom.cdf(wrong, 300, 0.1))
+    assert p_value_of_plan(whole, [court], rows, CascadePromise(0.9)) == pytest.approx(
+        binom.cdf(wrong, 300, 0.1)
+    )
     sure = CascadePlan((0,), (AcceptanceRule(0.95, 0.95, ()),))
     decides = court.posts.confidence == 0.95
     wrong = int(court.posts.wrong[decides].sum())
-    assert p_value_of_plan(sure, [court], rows, CascadePromise(0.9)) == pytest.approx(binom.cdf(wrong, 300, 0.1))
+    assert p_value_of_plan(sure, [court], rows, CascadePromise(0.9)) == pytest.approx(
+        binom.cdf(wrong, 300, 0.1)
+    )
     models = p_value_of_plan(sure, [court], rows, CascadePromise(0.9, of="models"))
     assert models == pytest.approx(binom.cdf(wrong, decides.sum(), 0.1))
     # People who err make it less sure; who are nearly never wrong, hardly.
     for accuracy, other in product((0.99, 0.95), (1.0,)):
-        assert p_value_of_plan(sure, [court], rows, CascadePromise(0.9, person_accuracy=accuracy)) > p_value_of_plan(
-            sure, [court], rows, CascadePromise(0.9, person_accuracy=other)
-        )
+        assert p_value_of_plan(
+            sure, [court], rows, CascadePromise(0.9, person_accuracy=accuracy)
+        ) > p_value_of_plan(sure, [court], rows, CascadePromise(0.9, person_accuracy=other))

@@ -32,7 +32,9 @@ def written(path: Path, value: object) -> Path:
 BLIND = {"image": ""}  # the columns with which the posts are their texts
 
 
-def posts(name: str, data: Path, split: str | None = None, columns: Mapping[str, str] | None = None) -> list[Sample]:
+def posts(
+    name: str, data: Path, split: str | None = None, columns: Mapping[str, str] | None = None
+) -> list[Sample]:
     """The posts of a set."""
     return list(open_dataset(name, data, split=split, columns=columns))
 

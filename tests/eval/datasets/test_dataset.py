@@ -28,7 +28,13 @@ def memes(folder: Path, *rows: dict[str, object], name: str = "dev.jsonl") -> Pa
 
 
 def meme(number: int, **changed: object) -> dict[str, object]:
-    return {"id": number, "img": f"img/{number}.png", "label": number % 2, "text": f"meme {number}", **changed}
+    return {
+        "id": number,
+        "img": f"img/{number}.png",
+        "label": number % 2,
+        "text": f"meme {number}",
+        **changed,
+    }
 
 
 def picture(folder: Path, *names: str) -> None:
@@ -49,12 +55,20 @@ def test_every_set_of_the_papers_is_there_and_described() -> None:
     for name in NAMES:
         said = describe_dataset(name)
         assert said.startswith(f"{name}: ")
-        for part in ("task: ", "obtained from: ", "licence: ", "(default): ", "the papers' protocol: "):
+        for part in (
+            "task: ",
+            "obtained from: ",
+            "licence: ",
+            "(default): ",
+            "the papers' protocol: ",
+        ):
             assert part in said, (name, part)
 
 
 def test_an_unknown_name_is_answered_with_the_near_one(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"dataset: 'hvli': there is none of that name; did you mean h-vli\?"):
+    with pytest.raises(
+        BadInput, match=r"dataset: 'hvli': there is none of that name; did you mean h-vli\?"
+    ):
         open_dataset("hvli", tmp_path)
 
 
@@ -85,7 +99,9 @@ def test_a_file_may_be_given_and_tells_its_split_by_its_name(tmp_path: Path) -> 
 
 def test_the_data_folder_of_a_repository_is_looked_into(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "test_suite_cases.csv").write_text(CASES + "f,1,a,hateful,,,\n", encoding="utf-8")
+    (tmp_path / "data" / "test_suite_cases.csv").write_text(
+        CASES + "f,1,a,hateful,,,\n", encoding="utf-8"
+    )
     assert [post.id for post in posts("hatecheck", tmp_path)] == ["1"]
 
 
@@ -97,15 +113,29 @@ def test_the_data_folder_of_a_repository_is_looked_into(tmp_path: Path) -> None:
     [
         (b"", None),
         (b"{not json}\n", r"dev\.jsonl: line 1: not JSON"),
-        (b'{"id": 1, "text": "a", "img": "", "label": 1}\n[2]\n', "a row is an object with named fields, not list"),
-        (b'{"id": 1, "text": "\xff", "label": 1}\n', r"dev\.jsonl: row 1: can't be read as utf-8 .*--encoding cp1252"),
-        (b'{"id": 1, "label": 1, "img": ""}\n', r"fhm: dev\.jsonl row 1: has no column 'text'; it has id, label, img"),
-        (b'{"id": 1, "text": "a", "img": "", "label": 2}\n', r"row 1: label = '2': is not 1 \(yes\), 0 \(no\)"),
+        (
+            b'{"id": 1, "text": "a", "img": "", "label": 1}\n[2]\n',
+            "a row is an object with named fields, not list",
+        ),
+        (
+            b'{"id": 1, "text": "\xff", "label": 1}\n',
+            r"dev\.jsonl: row 1: can't be read as utf-8 .*--encoding cp1252",
+        ),
+        (
+            b'{"id": 1, "label": 1, "img": ""}\n',
+            r"fhm: dev\.jsonl row 1: has no column 'text'; it has id, label, img",
+        ),
+        (
+            b'{"id": 1, "text": "a", "img": "", "label": 2}\n',
+            r"row 1: label = '2': is not 1 \(yes\), 0 \(no\)",
+        ),
         (b'{"id": ' + b"9" * 5000 + b"}\n", "line 1: not JSON"),
         (b"[" * 100_000, "not JSON"),
     ],
 )
-def test_a_wrong_file_is_named_with_its_row(tmp_path: Path, content: bytes, said: str | None) -> None:
+def test_a_wrong_file_is_named_with_its_row(
+    tmp_path: Path, content: bytes, said: str | None
+) -> None:
     (tmp_path / "dev.jsonl").write_bytes(content)
     if said is None:
         assert posts("fhm", tmp_path) == []
@@ -116,7 +146,14 @@ def test_a_wrong_file_is_named_with_its_row(tmp_path: Path, content: bytes, said
 
 
 def test_rows_without_text_or_label_are_left_out_and_counted(tmp_path: Path) -> None:
-    memes(tmp_path, meme(1), meme(2, text="  ", img=None), meme(3, label=None), meme(4, label=""), meme(5, img=None))
+    memes(
+        tmp_path,
+        meme(1),
+        meme(2, text="  ", img=None),
+        meme(3, label=None),
+        meme(4, label=""),
+        meme(5, img=None),
+    )
     picture(tmp_path, "img/1.png")
     opened = open_dataset("fhm", tmp_path)
     for _ in range(2):  # counted anew each time
@@ -126,7 +163,9 @@ def test_rows_without_text_or_label_are_left_out_and_counted(tmp_path: Path) -> 
 
 
 def test_half_a_surrogate_pair_does_not_get_through(tmp_path: Path) -> None:
-    (tmp_path / "dev.jsonl").write_text('{"id": 1, "img": "", "label": 1, "text": "a\\ud800b \\ud83d\\ude00"}\n')
+    (tmp_path / "dev.jsonl").write_text(
+        '{"id": 1, "img": "", "label": 1, "text": "a\\ud800b \\ud83d\\ude00"}\n'
+    )
     assert posts("fhm", tmp_path)[0].text == "a�b 😀"
 
 
@@ -150,7 +189,9 @@ def test_an_image_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, r
         posts("fhm", tmp_path / "set")
 
 
-@pytest.mark.parametrize("ref", ["img/" + "x" * 5000, "img/a\0b.png", ".", "/etc/passwd", "https://example.org/a.png"])
+@pytest.mark.parametrize(
+    "ref", ["img/" + "x" * 5000, "img/a\0b.png", ".", "/etc/passwd", "https://example.org/a.png"]
+)
 def test_an_image_path_that_no_file_can_have_is_a_missing_one(tmp_path: Path, ref: str) -> None:
     memes(tmp_path, meme(1), meme(2, img=ref))
     picture(tmp_path, "img/1.png")
@@ -179,7 +220,9 @@ def test_the_fingerprint_is_that_of_the_contents(tmp_path: Path) -> None:
 
 def test_the_fingerprint_of_several_files_changes_with_each(tmp_path: Path) -> None:
     for label in ("fake", "real"):
-        (tmp_path / f"gossipcop_{label}.csv").write_text(f"id,news_url,title,tweet_ids\n{label}-1,u,t,\n")
+        (tmp_path / f"gossipcop_{label}.csv").write_text(
+            f"id,news_url,title,tweet_ids\n{label}-1,u,t,\n"
+        )
     found = [open_dataset("gossipcop", tmp_path).fingerprint]
     (tmp_path / "gossipcop_real.csv").write_text("id,news_url,title,tweet_ids\nreal-2,u,t,\n")
     found.append(open_dataset("gossipcop", tmp_path).fingerprint)

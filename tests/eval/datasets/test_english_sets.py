@@ -29,12 +29,20 @@ def sbic(post: str, offensive: object, who: object = "", groups: str = "[]") -> 
 
 
 def test_sbic_reads_its_three_aggregated_files(tmp_path: Path) -> None:
-    table(tmp_path / "SBIC.v2.agg.trn.csv", [sbic('a "quoted"\nline', 0.5, 1.0, '["dutch folks"]'), sbic("b", 0.33)])
+    table(
+        tmp_path / "SBIC.v2.agg.trn.csv",
+        [sbic('a "quoted"\nline', 0.5, 1.0, '["dutch folks"]'), sbic("b", 0.33)],
+    )
     table(tmp_path / "SBIC.v2.agg.dev.csv", [sbic("c", 1.0, 0.0), sbic("d", "")])
     table(tmp_path / "SBIC.v2.agg.tst.csv", [sbic("e", 0.0)])
     opened = open_dataset("sbic", tmp_path)
     found = list(opened)
-    assert labels(found) == [("trn-1", 1, True), ("trn-2", 0, False), ("dev-1", 1, True), ("tst-1", 0, False)]
+    assert labels(found) == [
+        ("trn-1", 1, True),
+        ("trn-2", 0, False),
+        ("dev-1", 1, True),
+        ("tst-1", 0, False),
+    ]
     assert found[0].text == 'a "quoted"\nline'
     assert found[0].fields == {
         "who_target": 1.0, "targets": ["dutch folks"], "category": ["culture"], "offensive": 0.5, "split": "trn",
@@ -68,7 +76,9 @@ GHC = ("Hate", "HD", "CV", "VO", "REL", "RAE", "SXO", "GEN", "IDL", "NAT", "POL"
 
 
 def annotation(post: int, annotator: int, *given: str) -> dict[str, object]:
-    return {"ID": post, "Annotator": annotator, "Text": f"post {post}"} | {name: int(name in given) for name in GHC}
+    return {"ID": post, "Annotator": annotator, "Text": f"post {post}"} | {
+        name: int(name in given) for name in GHC
+    }
 
 
 def test_ghc_takes_what_more_than_half_of_the_annotators_gave(tmp_path: Path) -> None:
@@ -89,15 +99,24 @@ def test_ghc_takes_what_more_than_half_of_the_annotators_gave(tmp_path: Path) ->
 
 
 def test_ghc_split_files_have_their_own_columns(tmp_path: Path) -> None:
-    rows = [{"text": f"post {cv}{hd}", "hd": hd, "cv": cv, "vo": 1} for hd in (0, 1) for cv in (0, 1)]
+    rows = [
+        {"text": f"post {cv}{hd}", "hd": hd, "cv": cv, "vo": 1} for hd in (0, 1) for cv in (0, 1)
+    ]
     table(tmp_path / "ghc_test.tsv", rows, "\t")
     found = posts("ghc", tmp_path, "test")
-    assert labels(found) == [("test-1", 0, False), ("test-2", 1, True), ("test-3", 1, True), ("test-4", 1, True)]
+    assert labels(found) == [
+        ("test-1", 0, False),
+        ("test-2", 1, True),
+        ("test-3", 1, True),
+        ("test-4", 1, True),
+    ]
     # As pandas writes a column in which a cell was empty.
     floats = [{**row, "hd": f"{row['hd']}.0", "cv": f"{row['cv']}.0", "vo": "1.0"} for row in rows]
     table(tmp_path / "ghc_train.tsv", floats, "\t")
     assert [post.gold for post in posts("ghc", tmp_path, "train")] == [post.gold for post in found]
     rows[1]["cv"] = 3
     table(tmp_path / "ghc_train.tsv", rows, "\t")
-    with pytest.raises(BadInput, match=r"ghc_train\.tsv row 2: cv = '3': is not 1 \(yes\), 0 \(no\)"):
+    with pytest.raises(
+        BadInput, match=r"ghc_train\.tsv row 2: cv = '3': is not 1 \(yes\), 0 \(no\)"
+    ):
         posts("ghc", tmp_path, "train")

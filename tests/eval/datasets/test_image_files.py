@@ -41,7 +41,13 @@ LOST = ["img/c.png", "c.png", "img", ".", "", "/", "../set/img/a.png", "..\\set\
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    names = ["img/a.png", "b.png", "img/with blank.png", "img/50%25.png", unicodedata.normalize("NFC", CAFE)]
+    names = [
+        "img/a.png",
+        "b.png",
+        "img/with blank.png",
+        "img/50%25.png",
+        unicodedata.normalize("NFC", CAFE),
+    ]
     for name in [*names, "twins/d.png", "twins/d.PNG", "../secret.png"]:
         path = tmp_path / "set" / name
         path.parent.mkdir(parents=True, exist_ok=True)

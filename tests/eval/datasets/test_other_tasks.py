@@ -31,7 +31,12 @@ def test_mmsd_and_its_corrected_version(tmp_path: Path) -> None:
 def stories(folder: Path) -> Path:
     for label, count in (("fake", 2), ("real", 1)):
         rows = [
-            {"id": f"{label}-{n}", "news_url": f"x.org/{n}", "title": f"{label} title {n}", "tweet_ids": "1\t2"}
+            {
+                "id": f"{label}-{n}",
+                "news_url": f"x.org/{n}",
+                "title": f"{label} title {n}",
+                "tweet_ids": "1\t2",
+            }
             for n in range(count)
         ]
         table(folder / f"gossipcop_{label}.csv", rows)
@@ -54,7 +59,11 @@ def test_gossipcop_takes_crawled_articles_where_there_are_some(tmp_path: Path) -
     written(article, {"text": "The body.", "top_img": "https://x.org/a.jpg", "images": []})
     found = {post.id: post for post in posts("gossipcop", tmp_path)}
     assert found["fake-1"].text == "fake title 1\n\nThe body."
-    assert found["fake-1"].fields == {"url": "x.org/1", "image_url": "https://x.org/a.jpg", "article": True}
+    assert found["fake-1"].fields == {
+        "url": "x.org/1",
+        "image_url": "https://x.org/a.jpg",
+        "article": True,
+    }
     assert found["fake-0"].fields["article"] is False
     article.write_text("{")
     with pytest.raises(BadInput, match=r"news content\.json: not an article of FakeNewsNet"):
@@ -64,13 +73,19 @@ def test_gossipcop_takes_crawled_articles_where_there_are_some(tmp_path: Path) -
 def test_gossipcop_lists_more_tweets_than_the_csv_module_takes_a_cell(tmp_path: Path) -> None:
     stories(tmp_path)
     ids = "\t".join(["945678901234567890"] * 20_000)
-    table(tmp_path / "gossipcop_real.csv", [{"id": "r", "news_url": "", "title": "long", "tweet_ids": ids}])
+    table(
+        tmp_path / "gossipcop_real.csv",
+        [{"id": "r", "news_url": "", "title": "long", "tweet_ids": ids}],
+    )
     assert [post.text for post in posts("gossipcop", tmp_path)][-1] == "long"
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "..", ""])
 def test_a_story_id_is_no_path(tmp_path: Path, name: str) -> None:
     stories(tmp_path)
-    table(tmp_path / "gossipcop_real.csv", [{"id": name, "news_url": "", "title": "t", "tweet_ids": ""}])
+    table(
+        tmp_path / "gossipcop_real.csv",
+        [{"id": name, "news_url": "", "title": "t", "tweet_ids": ""}],
+    )
     with pytest.raises(BadInput, match=r"id = .* is not the name of a folder"):
         posts("gossipcop", tmp_path)

@@ -69,13 +69,20 @@ def test_a_set_of_one_s_own_is_evaluated(site: Path, tmp_path: Path, name: str) 
                str(tmp_path), "--graph", "baseline", "--model", "rehearsal", "--out", str(tmp_path / "run"),
                "--json"]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PROJECT), str(site)])}
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "our-forum: 1 rows were left out: undecided 1" in done.stderr
     measured = json.loads(done.stdout)["metrics"]
     assert (measured["n"], measured["failures"]) == (2, 0)
-    lines = [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()]
-    assert {line["post_id"]: line["gold"]["name"] for line in lines} == {"a": "removed", "b": "kept"}
+    lines = [
+        json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text().splitlines()
+    ]
+    assert {line["post_id"]: line["gold"]["name"] for line in lines} == {
+        "a": "removed",
+        "b": "kept",
+    }
     data = json.loads((tmp_path / "run" / "run.json").read_bytes())["data"]
     assert (data["name"], data["split"], data["files"]) == ("our-forum", "2025", ["forum.json"])
 
@@ -85,7 +92,10 @@ def test_its_errors_and_its_description_are_as_those_of_ours(site: Path, tmp_pat
         "our-forum: Our forum\ntask: hate\nobtained from: the moderation"
     )
     (tmp_path / "forum.json").write_text(json.dumps({"a": {"said": "x", "removed": "perhaps"}}))
-    with pytest.raises(BadInput, match=r"data set our-forum: forum\.json row a: removed = 'perhaps': is not 1 or true"):
+    with pytest.raises(
+        BadInput,
+        match=r"data set our-forum: forum\.json row a: removed = 'perhaps': is not 1 or true",
+    ):
         list(open_dataset("our_forum:FORUM", tmp_path))
     (tmp_path / "forum.json").unlink()
     with pytest.raises(BadInput, match=r"has no forum\.json; .*obtained from the moderation desk"):
@@ -95,7 +105,10 @@ def test_its_errors_and_its_description_are_as_those_of_ours(site: Path, tmp_pat
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("our_forum:read", "dataset: our_forum:read: our_forum:read is a function, and not a DatasetSpec"),
+        (
+            "our_forum:read",
+            "dataset: our_forum:read: our_forum:read is a function, and not a DatasetSpec",
+        ),
         ("our_forum:NONE", "dataset: our_forum:NONE: .* can't be loaded: "),
         ("no_such_module:SET", "dataset: no_such_module:SET: .* can't be loaded: No module named"),
         (
@@ -110,11 +123,25 @@ def test_what_is_no_set_is_refused_and_not_called(site: Path, name: str, said: s
 
 
 def test_a_set_can_t_be_called_as_one_of_ours_is(site: Path) -> None:
-    (site / "theirs.py").write_text("from tribunal.eval.datasets import DATASETS\nSET = DATASETS['fhm']\n")
-    with pytest.raises(BadInput, match="dataset: theirs:SET: it is called 'fhm', as a set of Tribunal is; give it ano"):
+    (site / "theirs.py").write_text(
+        "from tribunal.eval.datasets import DATASETS\nSET = DATASETS['fhm']\n"
+    )
+    with pytest.raises(
+        BadInput,
+        match="dataset: theirs:SET: it is called 'fhm', as a set of Tribunal is; give it ano",
+    ):
         find_dataset("theirs:SET")
 
 
 def test_the_default_is_one_of_the_splits() -> None:
     with pytest.raises(BadInput, match="data set mine: default: 'test': is none of train"):
-        DatasetSpec("mine", "Mine", "hate", "me", "mine", {"train": (("a.csv",),)}, "test", lambda _: iter(()))
+        DatasetSpec(
+            "mine",
+            "Mine",
+            "hate",
+            "me",
+            "mine",
+            {"train": (("a.csv",),)},
+            "test",
+            lambda _: iter(()),
+        )

@@ -27,7 +27,10 @@ POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123
 
 def memes(folder: Path, count: int, there: int, pointers: int = 0) -> Path:
     """Posts 0, 1, …, of which the first have an image, and the next the pointer to one."""
-    rows = [{"id": n, "img": f"img/{n}.png", "label": n % 2, "text": f"a mild meme {n}"} for n in range(count)]
+    rows = [
+        {"id": n, "img": f"img/{n}.png", "label": n % 2, "text": f"a mild meme {n}"}
+        for n in range(count)
+    ]
     folder.mkdir(exist_ok=True)
     (folder / "dev.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "img").mkdir(exist_ok=True)
@@ -39,7 +42,17 @@ def memes(folder: Path, count: int, there: int, pointers: int = 0) -> Path:
 
 
 def evaluated(data: Path, out: Path, *more: str) -> Result:
-    command = ["eval", "--dataset", "fhm", "--data", str(data), "--graph", "baseline", "--model", "rehearsal"]
+    command = [
+        "eval",
+        "--dataset",
+        "fhm",
+        "--data",
+        str(data),
+        "--graph",
+        "baseline",
+        "--model",
+        "rehearsal",
+    ]
     return CliRunner().invoke(app, [*command, "--out", str(out), *more])
 
 
@@ -65,7 +78,10 @@ def test_posts_without_their_image_are_left_out_and_counted_everywhere(tmp_path:
     assert told in done.stderr
     assert "(1 are Git LFS pointers: run `git lfs pull` there)" in done.stderr
     results = [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
-    assert sorted((line["post_id"], line["has_image"]) for line in results) == [("0", True), ("1", True)]
+    assert sorted((line["post_id"], line["has_image"]) for line in results) == [
+        ("0", True),
+        ("1", True),
+    ]
     assert held(out)["images"] == {"named": 2, "here": 2, "left_out": 4}
     assert held(out)["images_left_out"] == {
         "left_out": {"not hateful": 2, "hateful": 2},
@@ -94,12 +110,19 @@ def test_where_no_image_is_there_texts_are_judged_only_if_asked_for(tmp_path: Pa
     assert evaluated(data, tmp_path / "run", "--columns", "image=").exit_code == 0
     assert held(tmp_path / "run")["images"] == {"named": 3, "here": 0}
     assert held(tmp_path / "run")["data"]["columns"] == {"image": ""}
-    with pytest.raises(BadInput, match=r"there is no post in .*dev\.jsonl \(fhm: 3 posts were left out, since their"):
+    with pytest.raises(
+        BadInput,
+        match=r"there is no post in .*dev\.jsonl \(fhm: 3 posts were left out, since their",
+    ):
         choose_samples(open_dataset("fhm", data, skip_missing_images=True))
 
 
 def test_posts_that_never_had_an_image_stay(tmp_path: Path) -> None:
-    rows = [{"text": "a", "image": "here.png"}, {"text": "b", "image": "gone.png"}, {"text": "c", "image": ""}]
+    rows = [
+        {"text": "a", "image": "here.png"},
+        {"text": "b", "image": "gone.png"},
+        {"text": "c", "image": ""},
+    ]
     (tmp_path / "here.png").write_bytes(b"x")
     opened = open_dataset("table", table(tmp_path / "posts.csv", rows), skip_missing_images=True)
     assert [post.text for post in opened] == ["a", "c"]
@@ -114,11 +137,21 @@ def test_a_papers_sample_takes_what_is_there_and_says_how_many_are_lost(tmp_path
     (tmp_path / "dataset_image").mkdir()
     for number in range(120):
         (tmp_path / f"dataset_image/{number}.jpg").write_bytes(b"x")
-    plan = choose_samples(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper")
+    plan = choose_samples(
+        open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper"
+    )
     assert (len(plan), plan.images) == (120, (120, 120, 480))
-    assert plan.warnings[-1].startswith("protocol: paper: 380 posts fewer than it took (MV-Debate, Setup: 500 at ")
+    assert plan.warnings[-1].startswith(
+        "protocol: paper: 380 posts fewer than it took (MV-Debate, Setup: 500 at "
+    )
     assert (
-        len(choose_samples(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper", samples=20))
+        len(
+            choose_samples(
+                open_dataset("mmsd", tmp_path, skip_missing_images=True),
+                protocol="paper",
+                samples=20,
+            )
+        )
         == 20
     )
 
@@ -151,7 +184,8 @@ def test_a_papers_table_says_who_was_left_out_and_that_it_took_more(tmp_path: Pa
 
 def kold(folder: Path, count: int) -> Path:
     rows = [
-        {"guid": f"k{n}", "title": "새 공원이 열렸다", "comment": f"글 {n}", "OFF": n % 2 == 0} for n in range(count)
+        {"guid": f"k{n}", "title": "새 공원이 열렸다", "comment": f"글 {n}", "OFF": n % 2 == 0}
+        for n in range(count)
     ]
     return written(folder / "kold_v1.json", rows)
 
@@ -171,7 +205,11 @@ def test_titles_are_shown_but_not_where_a_paper_is_followed(
     kold(tmp_path, 2)
     command = ["eval", "--dataset", "kold", "--data", str(tmp_path), "--out", str(tmp_path / "run"), "--model",
                "rehearsal", "--samples", "2", "--set", "trace=true", *more]  # fmt: skip
-    done = CliRunner().invoke(app, [*command, *([] if "--protocol" in more else ["--graph", "baseline"])])
+    done = CliRunner().invoke(
+        app, [*command, *([] if "--protocol" in more else ["--graph", "baseline"])]
+    )
     assert done.exit_code == 0, done.output
     assert (held(tmp_path / "run")["data"].get("extras") == "title") == shown
-    assert ("extras: posts are shown with their title, which the paper didn't show" in done.stderr) == warned
+    assert (
+        "extras: posts are shown with their title, which the paper didn't show" in done.stderr
+    ) == warned

@@ -21,10 +21,17 @@ def save_to_disk(folder: Path, shards: int = 2, start: int = 0) -> Path:
     for shard, name in enumerate(names):
         numbers = [start + 2 * shard, start + 2 * shard + 1]
         table = pa.table({"text": [f"post {number}" for number in numbers], "label": [0, 1]})
-        with pa.OSFile(str(folder / name), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        with (
+            pa.OSFile(str(folder / name), "wb") as file,
+            pa.ipc.new_stream(file, table.schema) as stream,
+        ):
             stream.write_table(table)
-    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
-    (folder / "dataset_info.json").write_text(json.dumps({"features": {"text": {"dtype": "string"}}}))
+    (folder / "state.json").write_text(
+        json.dumps({"_data_files": [{"filename": name} for name in names]})
+    )
+    (folder / "dataset_info.json").write_text(
+        json.dumps({"features": {"text": {"dtype": "string"}}})
+    )
     (folder / "cache-0123456789abcdef.arrow").write_bytes(b"of a former map")
     return folder
 
@@ -47,7 +54,10 @@ def test_a_folder_of_several_splits_names_them(tmp_path: Path) -> None:
 def test_a_batch_reads_its_tables_only(tmp_path: Path) -> None:
     place = parse_location(str(save_to_disk(tmp_path / "saved")))
     files = find_table_files(place, tmp_path / "copies").files
-    assert [file.path.name for file in files] == ["data-00000-of-00002.arrow", "data-00001-of-00002.arrow"]
+    assert [file.path.name for file in files] == [
+        "data-00000-of-00002.arrow",
+        "data-00001-of-00002.arrow",
+    ]
 
 
 def test_a_broken_shard_is_named(tmp_path: Path) -> None:

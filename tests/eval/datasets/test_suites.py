@@ -12,13 +12,32 @@ from tribunal.eval.datasets import open_dataset
 
 
 def case(number: int, label: str, **changed: object) -> dict[str, object]:
-    held = {"": number, "functionality": "f", "case_id": number, "test_case": f"case {number} ", "label_gold": label}
-    return {**held, "target_ident": "", "direction": "", "focus_words": "-", "templ_id": 7, **changed}
+    held = {
+        "": number,
+        "functionality": "f",
+        "case_id": number,
+        "test_case": f"case {number} ",
+        "label_gold": label,
+    }
+    return {
+        **held,
+        "target_ident": "",
+        "direction": "",
+        "focus_words": "-",
+        "templ_id": 7,
+        **changed,
+    }
 
 
 def test_hatecheck_keeps_functionality_and_target(tmp_path: Path) -> None:
     rows = [
-        case(1, "hateful", functionality="derog_neg_emote_h", target_ident="women", direction="general"),
+        case(
+            1,
+            "hateful",
+            functionality="derog_neg_emote_h",
+            target_ident="women",
+            direction="general",
+        ),
         case(2, "non-hateful", functionality="profanity_nh"),
     ]
     table(tmp_path / "test_suite_cases.csv", rows)
@@ -29,7 +48,9 @@ def test_hatecheck_keeps_functionality_and_target(tmp_path: Path) -> None:
     }  # fmt: skip
     assert (found[1].fields["target"], found[1].text) == (None, "case 2")
     table(tmp_path / "all_cases.csv", [*rows, case(3, "hate")])
-    with pytest.raises(BadInput, match=r"row 3: label_gold = 'hate': is not hateful \(yes\), non-hateful \(no\)"):
+    with pytest.raises(
+        BadInput, match=r"row 3: label_gold = 'hate': is not hateful \(yes\), non-hateful \(no\)"
+    ):
         posts("hatecheck", tmp_path, "all")
 
 
@@ -71,14 +92,22 @@ def test_multilingual_hatecheck_is_one_file_a_language(tmp_path: Path) -> None:
         "functionality": "ident_neutral_nh", "target": "women", "template": "german-3", "language": "german",
         "disputed": False,
     }  # fmt: skip
-    assert (found[1].fields["target"], found[1].fields["disputed"], found[1].text) == (None, True, "Satz 2")
+    assert (found[1].fields["target"], found[1].fields["disputed"], found[1].text) == (
+        None,
+        True,
+        "Satz 2",
+    )
     chinese = posts("multilingual-hatecheck", tmp_path / "MHC Final Cases", "mandarin")
     assert [(post.language, post.group) for post in (*found, *chinese)] == [
         ("de", "german-3"), ("de", "german-3"), ("zh", "mandarin-9"),
     ]  # fmt: skip
-    alone = open_dataset("multilingual-hatecheck", tmp_path / "MHC Final Cases/hatecheck_cases_final_german.csv")
+    alone = open_dataset(
+        "multilingual-hatecheck", tmp_path / "MHC Final Cases/hatecheck_cases_final_german.csv"
+    )
     assert (alone.split, alone.cluster) == ("german", "template")
-    with pytest.raises(BadInput, match=r"has no hatecheck_cases_final_arabic\.csv .* the split german and mandarin"):
+    with pytest.raises(
+        BadInput, match=r"has no hatecheck_cases_final_arabic\.csv .* the split german and mandarin"
+    ):
         open_dataset("multilingual-hatecheck", tmp_path)
 
 
@@ -111,5 +140,9 @@ def test_hatemojicheck_keeps_what_was_made_of_what(tmp_path: Path) -> None:
         "test_group": "1",
     }  # fmt: skip
     # A case and its opposite belong together; only those of one template should get the same verdict.
-    assert [(post.group, post.fields["test_group"]) for post in found] == [("1.0", "1"), ("1.2", "1"), ("2.0", "2")]
+    assert [(post.group, post.fields["test_group"]) for post in found] == [
+        ("1.0", "1"),
+        ("1.2", "1"),
+        ("2.0", "2"),
+    ]
     assert found[0].text == "tea 🍵 0"

@@ -39,7 +39,9 @@ def saved(folder: Path, name: str, rows: list[dict[str, Any]]) -> Path:
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     else:
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), delimiter="," if path.suffix == ".csv" else "\t")
+            writer = csv.DictWriter(
+                file, list(rows[0]), delimiter="," if path.suffix == ".csv" else "\t"
+            )
             writer.writeheader()
             writer.writerows(rows)
     return path
@@ -62,7 +64,9 @@ def test_every_format_gives_the_same_posts(tmp_path: Path, name: str) -> None:
     ]
 
 
-def test_columns_that_are_called_as_they_are_need_no_mapping_and_none_is_labelled(tmp_path: Path) -> None:
+def test_columns_that_are_called_as_they_are_need_no_mapping_and_none_is_labelled(
+    tmp_path: Path,
+) -> None:
     found = read(text_file(tmp_path, "﻿text,language\nhello,en\n좋아,ko\n"))
     assert [(post.id, post.text, post.language, post.gold) for post in found] == [
         ("1", "hello", "en", None),
@@ -80,19 +84,31 @@ def test_a_blank_column_name_means_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"text": "tweet"}, r"columns: text = 'tweet': there is no such column; .*t\.csv has id, words, kind"),
+        (
+            {"text": "tweet"},
+            r"columns: text = 'tweet': there is no such column; .*t\.csv has id, words, kind",
+        ),
         ({}, r"columns: text: which column is the text\? .*t\.csv has id, words, kind"),
         ({"text": "words", "label": "class"}, "columns: label = 'class': there is no such column"),
-        ({"text": "words", "colour": "kind"}, "columns: 'colour': what a column can be is text, id, label, image"),
+        (
+            {"text": "words", "colour": "kind"},
+            "columns: 'colour': what a column can be is text, id, label, image",
+        ),
     ],
 )
-def test_a_missing_column_is_named_with_those_there_are(tmp_path: Path, columns: dict[str, str], said: str) -> None:
+def test_a_missing_column_is_named_with_those_there_are(
+    tmp_path: Path, columns: dict[str, str], said: str
+) -> None:
     with pytest.raises(BadInput, match=said):
         read(text_file(tmp_path, "id,words,kind\n1,a,b\n"), columns=columns)
 
 
 def test_a_row_of_jsonl_may_lack_what_another_has(tmp_path: Path) -> None:
-    path = text_file(tmp_path, '{"text": "a"}\n{"text": "b", "id": "x", "place": "here"}\n{"id": "y"}\n', "t.jsonl")
+    path = text_file(
+        tmp_path,
+        '{"text": "a"}\n{"text": "b", "id": "x", "place": "here"}\n{"id": "y"}\n',
+        "t.jsonl",
+    )
     opened = open_dataset("table", path)
     assert [(post.id, post.fields) for post in opened] == [("1", {}), ("x", {"place": "here"})]
     assert opened.skipped == {"neither text nor image": 1}
@@ -114,23 +130,34 @@ def gold_of(folder: Path, labels: dict[str, str] | None, *values: str) -> list[t
 
 def test_plain_words_for_yes_and_no_need_no_map(tmp_path: Path) -> None:
     values = ("hate", "Not_Hate", "1", "0", "TRUE", "no", "non-hate", "1.0", "0.0")
-    assert gold_of(tmp_path, None, *values) == [(label, "binary") for label in (1, 0, 1, 0, 1, 0, 0, 1, 0)]
+    assert gold_of(tmp_path, None, *values) == [
+        (label, "binary") for label in (1, 0, 1, 0, 1, 0, 0, 1, 0)
+    ]
 
 
 def test_a_map_leads_to_hate_and_not(tmp_path: Path) -> None:
     labels = {"혐오": "hate", "비혐오": "not", "0": "hate"}
-    assert gold_of(tmp_path, labels, "혐오", "비혐오", "0") == [(1, "binary"), (0, "binary"), (1, "binary")]
+    assert gold_of(tmp_path, labels, "혐오", "비혐오", "0") == [
+        (1, "binary"),
+        (0, "binary"),
+        (1, "binary"),
+    ]
 
 
 def test_a_map_leads_to_categories_by_number_or_name(tmp_path: Path) -> None:
     labels = {"race": "racist", "faith": "4", "Fine": "not", "ok": "NotHate"}
-    assert gold_of(tmp_path, labels, "RACE", "faith", "fine", "ok") == [(n, "fine") for n in (1, 4, 0, 0)]
+    assert gold_of(tmp_path, labels, "RACE", "faith", "fine", "ok") == [
+        (n, "fine") for n in (1, 4, 0, 0)
+    ]
 
 
 @pytest.mark.parametrize(
     ("labels", "said"),
     [
-        (None, r"table: t\.csv row 2: label = 'spam': is not hate or not, 1 or 0, .*say with labels what"),
+        (
+            None,
+            r"table: t\.csv row 2: label = 'spam': is not hate or not, 1 or 0, .*say with labels what",
+        ),
         ({"ham": "not"}, r"t\.csv row 2: label = 'spam': is not ham; say with labels"),
         (
             {"ham": "not", "spam": "bad"},
@@ -139,7 +166,9 @@ def test_a_map_leads_to_categories_by_number_or_name(tmp_path: Path) -> None:
         ({"ham": "sexist", "spam": "hate"}, "labels: 'sexist' is a category, and hate is none"),
     ],
 )
-def test_a_wrong_label_is_named_with_what_is_expected(tmp_path: Path, labels: dict[str, str] | None, said: str) -> None:
+def test_a_wrong_label_is_named_with_what_is_expected(
+    tmp_path: Path, labels: dict[str, str] | None, said: str
+) -> None:
     rows = [{"text": "a", "label": "ham" if labels else "not"}, {"text": "b", "label": "spam"}]
     with pytest.raises(BadInput, match=said):
         read(saved(tmp_path, "t.csv", rows), labels=labels)
@@ -151,8 +180,16 @@ def test_a_wrong_label_is_named_with_what_is_expected(tmp_path: Path, labels: di
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("t.csv", b"text,label\na,1,surplus\n", "line 2: more cells than the 2 columns; put a cell that holds ','"),
-        ("t.csv", b'text,label\n"a,1\nb,0\n', "after line 1: not delimited by ',': unexpected end of data"),
+        (
+            "t.csv",
+            b"text,label\na,1,surplus\n",
+            "line 2: more cells than the 2 columns; put a cell that holds ','",
+        ),
+        (
+            "t.csv",
+            b'text,label\n"a,1\nb,0\n',
+            "after line 1: not delimited by ',': unexpected end of data",
+        ),
         (
             "t.csv",
             "text\n나\n".encode("cp949"),
@@ -163,7 +200,9 @@ def test_a_wrong_label_is_named_with_what_is_expected(tmp_path: Path, labels: di
         ("t.jsonl", b'{"text": "a"}\n{"text"', "line 2: not JSON"),
     ],
 )
-def test_a_file_that_is_not_what_it_says_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_file_that_is_not_what_it_says_is_refused(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match=said):
         read(tmp_path / name)
@@ -190,14 +229,19 @@ def test_images_of_a_table_lie_beside_it_or_on_the_web(tmp_path: Path) -> None:
         str(tmp_path / "a.png"), "https://example.org/b.png", None,
     ]  # fmt: skip
     text_file(tmp_path, "text,img\none,a.png\ntwo,c.png\n")
-    with pytest.raises(BadInput, match=r"1 of its 2 images \(column 'img'\) are missing .*'c\.png'.*--columns image="):
+    with pytest.raises(
+        BadInput,
+        match=r"1 of its 2 images \(column 'img'\) are missing .*'c\.png'.*--columns image=",
+    ):
         read(path, columns={"image": "img"})
     text_file(tmp_path, "text,img\none,../a.png\n")
     with pytest.raises(BadInput, match="lies outside"):
         read(path, columns={"image": "img"})
 
 
-TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("\n\t\",'"), max_size=40)
+TEXT = st.text(
+    st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("\n\t\",'"), max_size=40
+)
 
 
 @given(st.lists(TEXT, min_size=1, max_size=20))
@@ -212,14 +256,18 @@ def test_a_csv_gives_back_the_texts_that_were_written(texts: list[str]) -> None:
         path = Path(folder) / "t.csv"
         path.write_text(held.getvalue(), encoding="utf-8", newline="")
         found = {post.id: post.text for post in read(path)}
-    assert found == {str(number): text.strip() for number, text in enumerate(texts, start=1) if text.strip()}
+    assert found == {
+        str(number): text.strip() for number, text in enumerate(texts, start=1) if text.strip()
+    }
 
 
 # --------------------------------------------------------------------------------------------------------------- 4chan
 
 
 def test_4chan_keeps_which_hate_is_implicit(tmp_path: Path) -> None:
-    path = text_file(tmp_path, "text,label,type\na,hate,implicit\nb,hate,explicit\nc,nonhate,\n", "4chan.csv")
+    path = text_file(
+        tmp_path, "text,label,type\na,hate,implicit\nb,hate,explicit\nc,nonhate,\n", "4chan.csv"
+    )
     found = list(open_dataset("4chan", tmp_path))
     assert [(post.fields["implicit"], post.gold and post.gold.positive) for post in found] == [
         (True, True), (False, True), (False, False),
@@ -235,13 +283,20 @@ def test_4chan_keeps_which_hate_is_implicit(tmp_path: Path) -> None:
 
 
 def test_a_column_names_the_split_of_each_row(tmp_path: Path) -> None:
-    rows = [{"id": f"p{number}", "text": "words", "part": part} for number, part in enumerate(("Train", "test", ""))]
+    rows = [
+        {"id": f"p{number}", "text": "words", "part": part}
+        for number, part in enumerate(("Train", "test", ""))
+    ]
     table, columns = saved(tmp_path, "t.csv", rows), {"split": "part"}
     assert [post.id for post in read(table, columns=columns, split="train")] == ["p0"]
     assert [post.fields["part"] for post in read(table, columns=columns)] == ["Train", "test", ""]
-    with pytest.raises(BadInput, match=r"split: 'dev': no row of .* is of it \(there are Train, test\)"):
+    with pytest.raises(
+        BadInput, match=r"split: 'dev': no row of .* is of it \(there are Train, test\)"
+    ):
         read(table, columns=columns, split="dev")
-    with pytest.raises(BadInput, match="has no column called split; name it with --columns split=NAME"):
+    with pytest.raises(
+        BadInput, match="has no column called split; name it with --columns split=NAME"
+    ):
         read(table, split="train")
 
 
@@ -262,7 +317,12 @@ def test_a_published_split_is_a_test_unless_it_is_for_tuning(
 
 @pytest.mark.parametrize(
     ("file", "part", "locked"),
-    [("test-posts.csv", "", True), ("latest.csv", "", False), ("test.csv", "train", False), ("a.csv", "Test2", True)],
+    [
+        ("test-posts.csv", "", True),
+        ("latest.csv", "", False),
+        ("test.csv", "train", False),
+        ("a.csv", "Test2", True),
+    ],
 )
 def test_a_table_is_a_test_by_its_column_or_else_by_its_name(
     tmp_path: Path, file: str, part: str, locked: bool

@@ -23,7 +23,14 @@ MOST_MEMORY = 400 * 2**20
 LINES = ["text;label", "Café, bar; naïve;1", "plain words;0"]
 CELLS = [["text", "label"], ["Café, bar; naïve\twords", "1"], ["plain words", "0"]]
 DELIMITERS = {",": ",", ";": ";", "\t": "\t", "|": "|", "sep=;": ";", "sep=\t": "\t"}
-ENCODINGS = {"utf-8": "", "utf-8-sig": "", "utf-16": "", "utf-16-be": "\ufeff", "utf-32": "", "cp1252": ""}
+ENCODINGS = {
+    "utf-8": "",
+    "utf-8-sig": "",
+    "utf-16": "",
+    "utf-16-be": "\ufeff",
+    "utf-32": "",
+    "cp1252": "",
+}
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +38,16 @@ def _nothing_said_yet() -> None:
     say_once.cache_clear()
 
 
-def spreadsheet(form: str, encoding: str, end: str = "\r\n", cells: list[list[str]] = CELLS) -> bytes:
+def spreadsheet(
+    form: str, encoding: str, end: str = "\r\n", cells: list[list[str]] = CELLS
+) -> bytes:
     """A table as Excel exports it."""
     delimiter = DELIMITERS[form]
     first = [form] if form.startswith("sep") else []
-    rows = [delimiter.join(f'"{cell}"' if set(cell) & set(',;\t|"') else cell for cell in row) for row in cells]
+    rows = [
+        delimiter.join(f'"{cell}"' if set(cell) & set(',;\t|"') else cell for cell in row)
+        for row in cells
+    ]
     return (ENCODINGS.get(encoding, "") + end.join([*first, *rows, ""])).encode(encoding)
 
 
@@ -48,8 +60,14 @@ def test_a_spreadsheet_s_table_opens(
     file = tmp_path / f"posts{suffix}"
     file.write_bytes(spreadsheet(form, encoding))
     for _ in range(2):
-        rows = list(read_rows(file, "table", encoding="cp1252" if encoding == "cp1252" else "utf-8", strict=True))
-        assert [dict(row.cells) for row in rows] == [dict(zip(CELLS[0], row, strict=True)) for row in CELLS[1:]]
+        rows = list(
+            read_rows(
+                file, "table", encoding="cp1252" if encoding == "cp1252" else "utf-8", strict=True
+            )
+        )
+        assert [dict(row.cells) for row in rows] == [
+            dict(zip(CELLS[0], row, strict=True)) for row in CELLS[1:]
+        ]
     usual = "," if suffix == ".csv" else "\t"
     assumed = ("UTF-16" in caplog.text or "UTF-32" in caplog.text, "separated by" in caplog.text)
     assert assumed == (encoding.startswith(("utf-16", "utf-32")), DELIMITERS[form] != usual)
@@ -76,7 +94,9 @@ def test_a_header_without_another_delimiter_keeps_the_usual_one(
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
 @pytest.mark.parametrize("row", [1, 3, 5000])
-def test_an_undecodable_byte_is_an_error_that_names_the_row(tmp_path: Path, suffix: str, row: int) -> None:
+def test_an_undecodable_byte_is_an_error_that_names_the_row(
+    tmp_path: Path, suffix: str, row: int
+) -> None:
     texts = ["plain words"] * (row - 1) + ["Café"] + ["plain words"] * 10
     if suffix == ".csv":
         content = "text\n" + "\n".join(texts)
@@ -106,7 +126,18 @@ def batch(file: str, *how: str) -> list[str]:
 
 def evaluate(file: str, *how: str) -> list[str]:
     columns = [f"--columns=encoding={each}" for each in how[1:]]
-    return ["eval", "--dataset", "table", "--data", file, "--out", "run", "--graph", "baseline", *columns]
+    return [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        file,
+        "--out",
+        "run",
+        "--graph",
+        "baseline",
+        *columns,
+    ]
 
 
 def annotate(file: str, *how: str) -> list[str]:
@@ -131,17 +162,34 @@ def compare(file: str, *how: str) -> list[str]:
     Path("setups.toml").write_text('[entries.one]\ngraph = "baseline"\n')
     logged = ["--log", file, "--log-column", "removed=label", "--removed-as", "1"]
     labelled = ["--labels", "1=hate", "--labels", "0=not"]
-    return ["compare", "setups.toml", "--on", file, *logged, *labelled, "--out", "compared", "--yes", *how]
+    return [
+        "compare",
+        "setups.toml",
+        "--on",
+        file,
+        *logged,
+        *labelled,
+        "--out",
+        "compared",
+        "--yes",
+        *how,
+    ]
 
 
 COMMANDS: dict[str, Callable[..., list[str]]] = {
     "batch": batch, "eval": evaluate, "annotate": annotate, "precedents": precedents, "perspectives": perspectives,
     "compare": compare,
 }  # fmt: skip
-ROWS = [["id", "text", "label", "category"], ["a", "Café, bar; naïve", "1", "Racist"], ["b", "words", "0", "No Hate"]]
+ROWS = [
+    ["id", "text", "label", "category"],
+    ["a", "Café, bar; naïve", "1", "Racist"],
+    ["b", "words", "0", "No Hate"],
+]
 
 
-@pytest.mark.parametrize(("form", "encoding"), [(";", "cp1252"), (";", "utf-8"), ("\t", "utf-16"), ("sep=;", "utf-8")])
+@pytest.mark.parametrize(
+    ("form", "encoding"), [(";", "cp1252"), (";", "utf-8"), ("\t", "utf-16"), ("sep=;", "utf-8")]
+)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_opens_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, command: str, form: str,
@@ -187,7 +235,11 @@ def cells(count: int, size: int) -> Iterator[str]:
 
 BOMBS: dict[str, tuple[str, Callable[[], Iterator[str]], str]] = {
     "one value": (".json.gz", lambda: members("[", "]", 1, 1024), "row 1: is over 16 MB"),
-    "the second value": (".json.gz", lambda: iter(['[{"text": "a"}, {"text": "', *(["a" * 2**20] * 1024)]), "row 2"),
+    "the second value": (
+        ".json.gz",
+        lambda: iter(['[{"text": "a"}, {"text": "', *(["a" * 2**20] * 1024)]),
+        "row 2",
+    ),
     "white space": (".json.gz", lambda: iter(["[", *([" " * 2**20] * 1024), "]"]), "has no row"),
     "many values": (".json.gz", lambda: members("[", "]", 70, 15), ""),
     "nested": (".json.gz", lambda: iter(["[" * 2**20] * 1024), "nested too deeply"),
@@ -195,9 +247,17 @@ BOMBS: dict[str, tuple[str, Callable[[], Iterator[str]], str]] = {
     "many lines": (".jsonl.gz", lambda: members("", "", 70, 15), ""),
     "one cell": (".csv.gz", lambda: cells(1, 1024), "row 1: is over 16 MB"),
     "a header": (".csv.gz", lambda: iter(["a" * 2**20] * 1024), "row 1: is over 16 MB"),
-    "an open quote": (".csv.gz", lambda: iter(['text,label\n"a\n', *(["a,b\n" * 2**18] * 1024)]), "double quote"),
+    "an open quote": (
+        ".csv.gz",
+        lambda: iter(['text,label\n"a\n', *(["a,b\n" * 2**18] * 1024)]),
+        "double quote",
+    ),
     "many rows": (".csv.gz", lambda: cells(70, 15), ""),
-    "one cell of tabs": (".tsv.gz", lambda: iter(["text\tlabel\n", *(["a" * 2**20] * 1024)]), "row 1: is over 16 MB"),
+    "one cell of tabs": (
+        ".tsv.gz",
+        lambda: iter(["text\tlabel\n", *(["a" * 2**20] * 1024)]),
+        "row 1: is over 16 MB",
+    ),
 }
 READS = """
 import sys
@@ -243,7 +303,9 @@ def test_no_table_takes_much_memory(tmp_path: Path, kind: str) -> None:
 def test_parquet_is_read_in_batches_of_bounded_rows(tmp_path: Path, rows: int) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     texts = ["a" * (2**20 if rows > 1 else 2**26)] * rows
-    pq.write_table(pa.table({"text": texts}), tmp_path / "t.parquet", use_dictionary=False, write_batch_size=8)
+    pq.write_table(
+        pa.table({"text": texts}), tmp_path / "t.parquet", use_dictionary=False, write_batch_size=8
+    )
     said, memory = reading(tmp_path / "t.parquet")
     assert memory < MOST_MEMORY
     assert said == "300" if rows > 1 else "row 1: is over 16 MB" in said
@@ -251,9 +313,15 @@ def test_parquet_is_read_in_batches_of_bounded_rows(tmp_path: Path, rows: int) -
 
 @pytest.mark.parametrize("over", [-1, 0, 1])
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".json"])
-def test_where_a_row_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, over: int) -> None:
+def test_where_a_row_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, over: int
+) -> None:
     monkeypatch.setattr(bounded_text, "MOST_ROW", 1000)
-    wrapped = {".csv": ("text\n", "", "\n"), ".jsonl": ("", '{"text": "', '"}\n'), ".json": ("[\n", '{"text": "', '"}')}
+    wrapped = {
+        ".csv": ("text\n", "", "\n"),
+        ".jsonl": ("", '{"text": "', '"}\n'),
+        ".json": ("[\n", '{"text": "', '"}'),
+    }
     first, before, after = wrapped[suffix]
     text = "é" * (1000 - len(before + after) + over)
     last = "\n]" if suffix == ".json" else ""
@@ -280,10 +348,14 @@ def test_an_array_is_read_piece_by_piece_as_it_is_read_whole(
 ) -> None:
     monkeypatch.setattr(bounded_text, "_CHUNK", chunk)
     named = {f"k{number}": value for number, value in enumerate(VALUES)}
-    (tmp_path / "t.json").write_text(json.dumps(named if keyed else VALUES, indent=indent, ensure_ascii=False), "utf-8")
+    (tmp_path / "t.json").write_text(
+        json.dumps(named if keyed else VALUES, indent=indent, ensure_ascii=False), "utf-8"
+    )
     rows = list(read_rows(tmp_path / "t.json", "table", keyed=keyed))
     assert [row.cells for row in rows] == VALUES
-    assert [row.number for row in rows] == (list(named) if keyed else list(range(1, len(VALUES) + 1)))
+    assert [row.number for row in rows] == (
+        list(named) if keyed else list(range(1, len(VALUES) + 1))
+    )
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 65536])

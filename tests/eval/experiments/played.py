@@ -27,16 +27,24 @@ def played(request: Request) -> Reply:
     if single and hints.get("declines") == "alone":
         return Reply(refusal="I can't help with that.", prompt_tokens=10, completion_tokens=5)
     yes = int(hints["alone" if single else "says"])
-    if perspective := next((name for name in FIVE if f"criterion-of-{name}." in request.text), None):
+    if perspective := next(
+        (name for name in FIVE if f"criterion-of-{name}." in request.text), None
+    ):
         yes = int(hints[perspective.replace("-", "_")])
     if request.schema is None:
-        return Reply("hate speech: words" if yes else "not hate speech: words", prompt_tokens=10, completion_tokens=5)
+        return Reply(
+            "hate speech: words" if yes else "not hate speech: words",
+            prompt_tokens=10,
+            completion_tokens=5,
+        )
     fine = yes if single else int(hints.get("fine", yes))
     answer = _filled(request.schema, request.schema, "", asked, hints, yes, fine)
     return Reply(answer, prompt_tokens=10, completion_tokens=5)
 
 
-def _filled(form: Any, whole: Any, name: str, asked: str, hints: dict[str, str], yes: int, fine: int) -> Any:
+def _filled(
+    form: Any, whole: Any, name: str, asked: str, hints: dict[str, str], yes: int, fine: int
+) -> Any:
     def within(inner: Any, called: str = "") -> Any:
         return _filled(inner, whole, called, asked, hints, yes, fine)
 
@@ -44,7 +52,12 @@ def _filled(form: Any, whole: Any, name: str, asked: str, hints: dict[str, str],
         return within(whole["$defs"][form["$ref"].rpartition("/")[2]], name)
     if "const" in form:
         return form["const"]
-    if "enum" in form and fine and name in ("characteristic", "category") and "NotHate" not in form["enum"]:
+    if (
+        "enum" in form
+        and fine
+        and name in ("characteristic", "category")
+        and "NotHate" not in form["enum"]
+    ):
         return _of_cue(name, form["enum"], fine)
     if "enum" in form:
         return _label(form["enum"], yes, fine)
@@ -56,13 +69,18 @@ def _filled(form: Any, whole: Any, name: str, asked: str, hints: dict[str, str],
         return [within(form["items"], name) for _ in range(_how_many(form, name, asked, hints))]
     if name == "urls":
         return f"http://127.0.0.1:9/{next(_number)}"
-    return {"number": 0.5, "integer": 1, "boolean": False}.get(form.get("type"), f"words {next(_number)}")
+    return {"number": 0.5, "integer": 1, "boolean": False}.get(
+        form.get("type"), f"words {next(_number)}"
+    )
 
 
 def _how_many(form: Any, name: str, asked: str, hints: dict[str, str]) -> int:
     least = int(form.get("minItems", 0))
     if name == "cues":
-        found = {"the Prosecutor's rapid scan": "direct", "the Prosecutor, investigating": "implied"}
+        found = {
+            "the Prosecutor's rapid scan": "direct",
+            "the Prosecutor, investigating": "implied",
+        }
         where = next((cue for words, cue in found.items() if asked.startswith(words)), None)
         return int(where is None or hints["cue"] == where)
     return max(least, int(name == "arguments"))
@@ -71,7 +89,11 @@ def _how_many(form: Any, name: str, asked: str, hints: dict[str, str]) -> int:
 def _of_cue(field: str, names: list[Any], fine: int) -> Any:
     """The category of a cue by the number of the decision, or a group of this category: a court agrees with itself."""
     groups = ("race", "gender", "sexual orientation", "religion", "disability")
-    wanted = names[min(fine, len(names)) - 1] if field == "category" else groups[min(fine, len(groups)) - 1]
+    wanted = (
+        names[min(fine, len(names)) - 1]
+        if field == "category"
+        else groups[min(fine, len(groups)) - 1]
+    )
     return wanted if wanted in names else names[0]
 
 

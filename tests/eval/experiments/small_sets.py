@@ -60,7 +60,13 @@ def marked(dataset: str, number: int, *more: str) -> str:
     """A post's words, which no other set has."""
     marks = {"says": says(number), "alone": alone(number), "cue": _CUES[number % 3]}
     marks |= {name.replace("-", "_"): stance(number, name) for name in FIVE}
-    return " ".join([f"{dataset}-word-{number}", *(f"[[{name}={value}]]" for name, value in marks.items()), *more])
+    return " ".join(
+        [
+            f"{dataset}-word-{number}",
+            *(f"[[{name}={value}]]" for name, value in marks.items()),
+            *more,
+        ]
+    )
 
 
 def write_small(folder: Path) -> Path:
@@ -78,7 +84,8 @@ def write_perspectives(data: Path) -> None:
         path = data / "perspectives" / f"{name}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         texts = "\n".join(
-            f"{kind} = {json.dumps([f'{kind} text {n} of {name}' for n in range(4)])}" for kind in ("hate", "not_hate")
+            f"{kind} = {json.dumps([f'{kind} text {n} of {name}' for n in range(4)])}"
+            for kind in ("hate", "not_hate")
         )
         path.write_text(
             f'name = "{name}"\ntitle = "{name}"\nlanguage = "ko"\ncriterion = "criterion-of-{name}."\n'
@@ -99,7 +106,10 @@ def _arcade(folder: Path) -> None:
     written(folder / "h-vli/test_set.json", rows)
     _lines(
         folder / "fhm/dev.jsonl",
-        [{"id": f"{n:05}", "text": marked("fhm", n), "img": "", "label": gold(n)} for n in range(POSTS)],
+        [
+            {"id": f"{n:05}", "text": marked("fhm", n), "img": "", "label": gold(n)}
+            for n in range(POSTS)
+        ],
     )
 
 
@@ -138,7 +148,10 @@ def _predict(folder: Path) -> None:
     numbers = range(POSTS)
     _lines(
         folder / "k-haters/test.jsonl",
-        [{"text": marked("k-haters", n), "label": "offensive" if gold(n) else "normal"} for n in numbers],
+        [
+            {"text": marked("k-haters", n), "label": "offensive" if gold(n) else "normal"}
+            for n in numbers
+        ],
     )
     (folder / "k-mhas").mkdir()
     rows = "".join(f"{marked('k-mhas', n)}\t{2 if gold(n) else 8}\n" for n in numbers)
@@ -146,20 +159,33 @@ def _predict(folder: Path) -> None:
     written(
         folder / "kold/kold_v1.json",
         [
-            {"guid": str(n), "comment": marked("kold", n), "OFF": bool(gold(n)), "TGT": None, "GRP": None}
+            {
+                "guid": str(n),
+                "comment": marked("kold", n),
+                "OFF": bool(gold(n)),
+                "TGT": None,
+                "GRP": None,
+            }
             for n in numbers
         ],
     )
     table(
         folder / "kodoli/kodoli.csv",
         [
-            {"index": n, "sentences": marked("kodoli", n), "offensiveness": "OFFEN" if gold(n) else "NOT"}
+            {
+                "index": n,
+                "sentences": marked("kodoli", n),
+                "offensiveness": "OFFEN" if gold(n) else "NOT",
+            }
             for n in numbers
         ],
     )
     table(
         folder / "unsmile/unsmile_valid_v1.0.tsv",
-        [{"문장": marked("unsmile", n), **dict.fromkeys(UNSMILE, gold(n)), "clean": 1 - gold(n)} for n in numbers],
+        [
+            {"문장": marked("unsmile", n), **dict.fromkeys(UNSMILE, gold(n)), "clean": 1 - gold(n)}
+            for n in numbers
+        ],
         "\t",
     )
 
@@ -174,10 +200,14 @@ def _mv_debate(folder: Path) -> None:
         Image.new("RGB", (8, 8), (n * 30, 90, 120)).save(folder / f"mmsd/dataset_image/{n}.jpg")
     for label in ("fake", "real"):
         numbers = [n for n in range(POSTS) if gold(n) == (label == "fake")]
-        rows = [{"id": f"{label}-{n}", "news_url": "", "title": marked("gossipcop", n)} for n in numbers]
+        rows = [
+            {"id": f"{label}-{n}", "news_url": "", "title": marked("gossipcop", n)} for n in numbers
+        ]
         table(folder / f"gossipcop/gossipcop_{label}.csv", rows)
 
 
 def _lines(path: Path, rows: list[dict[str, object]]) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )

@@ -8,7 +8,12 @@ from dataclasses import replace
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment
+from tribunal.eval.experiments.experiment import (
+    ChosenModels,
+    Experiment,
+    PlannedRun,
+    find_experiment,
+)
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.models.registry import model_names
@@ -47,21 +52,31 @@ def test_every_table_and_figure_that_is_to_be_had_is_there() -> None:
     ]  # fmt: skip
     held = find_experiment("mv-debate-table4")
     assert (held.protocol.paper, held.protocol.table) == ("MV-Debate", "Table 4")
-    with pytest.raises(BadInput, match=r"'arcade-tabel3': there is none of that name; did you mean arcade-table"):
+    with pytest.raises(
+        BadInput, match=r"'arcade-tabel3': there is none of that name; did you mean arcade-table"
+    ):
         find_experiment("arcade-tabel3")
 
 
-@pytest.mark.parametrize("held", [Experiment(each) for each in load_protocols().values()], ids=list(load_protocols()))
+@pytest.mark.parametrize(
+    "held", [Experiment(each) for each in load_protocols().values()], ids=list(load_protocols())
+)
 def test_each_figure_has_its_place_and_each_place_its_figure(held: Experiment) -> None:
     for row in held.shape.rows:
         # A row beside the paper's has a place for each figure, and no figure.
-        for column, printed in zip(held.shape.columns, row.paper or [""] * len(held.shape.columns), strict=True):
+        for column, printed in zip(
+            held.shape.columns, row.paper or [""] * len(held.shape.columns), strict=True
+        ):
             where = f"{row.full_labels}, {column.heads}: {printed!r}"
-            assert printed in ("", "-") or re.fullmatch(r"\(?[-+]?\d+(\.\d+)?%?\)?( \(±?\d\.\d{3}\))?", printed), where
+            assert printed in ("", "-") or re.fullmatch(
+                r"\(?[-+]?\d+(\.\d+)?%?\)?( \(±?\d\.\d{3}\))?", printed
+            ), where
             if held.cell_at(row, column) is None:
                 assert printed in ("", "-") or row.not_run, where
             else:
-                assert printed not in ("", "-") or (printed == "" and (held.shape.drawn or not row.paper)), where
+                assert printed not in ("", "-") or (
+                    printed == "" and (held.shape.drawn or not row.paper)
+                ), where
                 assert not row.not_run, where
     assert {row.model for row in held.shape.rows if row.model} >= held.shape.asks.keys()
 
@@ -73,9 +88,16 @@ def test_each_run_follows_its_protocol_and_is_heeded(models: ChosenModels) -> No
     for name in load_protocols():
         for run in runs(name, models):
             same = known.setdefault(run.name, run)
-            assert (same.protocol, same.dataset, same.settings) == (run.protocol, run.dataset, run.settings)
+            assert (same.protocol, same.dataset, same.settings) == (
+                run.protocol,
+                run.dataset,
+                run.settings,
+            )
             found = follow_protocol(
-                run.protocol, RunRequest(dataset=run.dataset, settings=run.settings, paper_models=run.paper_models)
+                run.protocol,
+                RunRequest(
+                    dataset=run.dataset, settings=run.settings, paper_models=run.paper_models
+                ),
             )
             assert found.note is not None
             # A judge or a model of one's own in a seat that the paper fixes would be one.
@@ -119,9 +141,13 @@ def test_who_is_asked() -> None:
     ]
     # In the place of the paper's judges, with the paper's auxiliary model.
     judge = [run for run in runs("arcade-table3", BOTH) if run.protocol == "arcade-table3/fine"]
-    assert [(run.settings, run.paper_models) for run in judge] == [({"judge_model": "openai:one"}, True)]
+    assert [(run.settings, run.paper_models) for run in judge] == [
+        ({"judge_model": "openai:one"}, True)
+    ]
     # The views are of one model; the control agents are the paper's.
-    views = [run for run in runs("mv-debate-table2", PAPER) if run.protocol == "mv-debate-table2/no-deep"]
+    views = [
+        run for run in runs("mv-debate-table2", PAPER) if run.protocol == "mv-debate-table2/no-deep"
+    ]
     assert [(run.settings, run.model) for run in views] == [
         ({"aux_model": "ollama:llama4:maverick"}, "LLaMA-4-Maverick-17B"),
         ({"aux_model": "anthropic:claude-sonnet-4-0"}, "Claude-4-Sonnet"),
@@ -136,7 +162,9 @@ def test_who_is_asked() -> None:
 
 def test_a_model_that_has_no_place_is_refused() -> None:
     ablation = find_experiment("arcade-table5")
-    with pytest.raises(BadInput, match="model: openai:one, openai:two: arcade-table5 compares no models; give one"):
+    with pytest.raises(
+        BadInput, match="model: openai:one, openai:two: arcade-table5 compares no models; give one"
+    ):
         replace(ablation, models=OWN).planned_runs(["fhm"])
     with pytest.raises(BadInput, match="leaves it no seat; leave one of the two out"):
         replace(ablation, models=BOTH).planned_runs(["fhm"])

@@ -31,7 +31,9 @@ def table(tmp_path: Path) -> ExperimentTable:
     return build_table(held, {name: read_columns(folder)})
 
 
-def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: ExperimentTable, tmp_path: Path) -> None:
+def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(
+    table: ExperimentTable, tmp_path: Path
+) -> None:
     text = write_table(table, tmp_path / "out")[0].read_text("utf-8")
     shown = MarkdownIt("commonmark").enable("table").parse(text)
     cells = [token.content for token in shown if token.type == "inline"]
@@ -39,11 +41,19 @@ def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: Experim
     assert "not the paper's run: samples is 40, in the paper 500" in cells
     at = cells.index("GPT-4o w/ Ours")
     assert cells[at : at + 6] == ["GPT-4o w/ Ours", "✗", "paper", "75.31", "81.40", "76.80"]
-    at = next(place for place, cell in enumerate(cells) if cell.startswith("`your model") and "w/ Ours" in cell)
+    at = next(
+        place
+        for place, cell in enumerate(cells)
+        if cell.startswith("`your model") and "w/ Ours" in cell
+    )
     assert cells[at + 2 : at + 4] == ["measured here", "75.00 (59.81 to 85.81; n 40)"]
     assert all(cell.startswith("75.0") for cell in cells[at + 3 : at + 6])
     # The baseline wasn't run: a letter in each of its cells, and the reason under the table.
-    at = next(place for place, cell in enumerate(cells) if cell.startswith("`your model") and "w/ Ours" not in cell)
+    at = next(
+        place
+        for place, cell in enumerate(cells)
+        if cell.startswith("`your model") and "w/ Ours" not in cell
+    )
     letter = cells[at + 3]
     assert cells[at + 3 : at + 6] == [letter] * 3
     assert any(cell.startswith(f"{letter} ") and "not run" in cell for cell in cells)
@@ -55,7 +65,9 @@ def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: Experim
     assert [cell.partition("w/ Ours")[2] for cell in own] == ["`", ", turns not shown (its code)`"]
 
 
-def test_numbers_stand_in_the_csv_as_they_were_measured(table: ExperimentTable, tmp_path: Path) -> None:
+def test_numbers_stand_in_the_csv_as_they_were_measured(
+    table: ExperimentTable, tmp_path: Path
+) -> None:
     with write_table(table, tmp_path / "out")[2].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     own = [row for row in rows if "your model" in row["row"] and row["measured"]]
@@ -66,7 +78,11 @@ def test_numbers_stand_in_the_csv_as_they_were_measured(table: ExperimentTable, 
     paper = {(row["row"], row["column"]): row["paper"] for row in rows}
     assert paper["GPT-5-mini w/ Ours / ✗", "Recall"] == "83.47"
     held = json.loads((tmp_path / "out" / "table.json").read_text("utf-8"))
-    assert (held["name"], len(held["lines"]), held["heads"]) == ("arcade-table4", 28, [["Acc"], ["Recall"], ["F1"]])
+    assert (held["name"], len(held["lines"]), held["heads"]) == (
+        "arcade-table4",
+        28,
+        [["Acc"], ["Recall"], ["F1"]],
+    )
     assert held["lines"][-2]["cells"][0]["value"] == 0.75
 
 

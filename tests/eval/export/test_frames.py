@@ -33,14 +33,40 @@ CUE = {
 
 
 def argued(stance: str) -> list[dict[str, Any]]:
-    return [{"cue_id": "C1", "target_group": "neighbours", "claim": "“go home”", "stance": stance, "argument": "So."}]
+    return [
+        {
+            "cue_id": "C1",
+            "target_group": "neighbours",
+            "claim": "“go home”",
+            "stance": stance,
+            "argument": "So.",
+        }
+    ]
 
 
 TURNS = [
     {"id": "prosecutor/1", "seat": "prosecutor", "stage": "indictment", "round": 1, "cues": [CUE]},
-    {"id": "defender/1", "seat": "defender", "stage": "rebuttal", "round": 1, "arguments": argued("refute")},
-    {"id": "prosecutor/2", "seat": "prosecutor", "stage": "argument", "round": 2, "arguments": argued("press")},
-    {"id": "defender/2", "seat": "defender", "stage": "rebuttal", "round": 2, "arguments": argued("concede")},
+    {
+        "id": "defender/1",
+        "seat": "defender",
+        "stage": "rebuttal",
+        "round": 1,
+        "arguments": argued("refute"),
+    },
+    {
+        "id": "prosecutor/2",
+        "seat": "prosecutor",
+        "stage": "argument",
+        "round": 2,
+        "arguments": argued("press"),
+    },
+    {
+        "id": "defender/2",
+        "seat": "defender",
+        "stage": "rebuttal",
+        "round": 2,
+        "arguments": argued("concede"),
+    },
 ]
 OPINION = {
     "id": "kold",
@@ -64,7 +90,9 @@ def a_run(folder: Path, **run: Any) -> Path:
         "p2", 0, "refusal", gold_scheme="binary", fields={"topic": None, "n": 2.5}, place=1,
         fault={"kind": "content_filter", "seat": "judge", "role": "judge", "model": "openai:big"},
     )  # fmt: skip
-    folded = line("p1", 1, 5, repeat=1, gold_scheme="binary", fields={"topic": "sea", "n": 3}, place=0)
+    folded = line(
+        "p1", 1, 5, repeat=1, gold_scheme="binary", fields={"topic": "sea", "n": 3}, place=0
+    )
     return write_run(folder, [court, refused, folded], n=2, repeats=2, **run)
 
 
@@ -97,10 +125,16 @@ def test_a_run_is_rows_of_stated_types(tmp_path: Path) -> None:
     assert [each["correct"] for each in posts] == [True, None, True]
     assert (posts[1]["fault"], posts[1]["fault_seat"]) == ("content_filter", "judge")
     assert posts[0]["warnings"] == "one\ntwo"
-    assert [posts[0][f"field_{name}"] for name in ("topic", "n", "tags")] == ["=tea", 1.0, '["a", "b"]']
+    assert [posts[0][f"field_{name}"] for name in ("topic", "n", "tags")] == [
+        "=tea",
+        1.0,
+        '["a", "b"]',
+    ]
     # Two calls that were paid for: 2 × (1,000 at 2 + 100 at 10 a million); the third came from the cache.
     assert posts[0]["cost"] == pytest.approx(0.006)
-    assert [each["cost"] for each in rows(run / "export/calls.parquet")] == pytest.approx([0.003, 0.003, 0.0])
+    assert [each["cost"] for each in rows(run / "export/calls.parquet")] == pytest.approx(
+        [0.003, 0.003, 0.0]
+    )
     cost = rows(run / "export/cost.parquet")
     assert [(each["seat"], each["calls"], each["cached_calls"], each["prompt_tokens"]) for each in cost] == [
         ("prosecutor", 1, 0, 1000), ("judge", 1, 1, 1000),
@@ -111,7 +145,11 @@ def test_a_run_is_rows_of_stated_types(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "It sends them away." in turns[0]["words"]
     (cue,) = rows(run / "export/cues.parquet")
-    assert (cue["characteristic"], cue["prosecution"], cue["defence"]) == ("origin", "press", "concede")
+    assert (cue["characteristic"], cue["prosecution"], cue["defence"]) == (
+        "origin",
+        "press",
+        "concede",
+    )
     assert rows(run / "export/opinions.parquet")[0]["label_name"] == "Offensive"
 
 
@@ -134,24 +172,43 @@ def test_several_runs_are_told_apart_by_their_folders(tmp_path: Path) -> None:
         assert [each["run"] for each in csv.DictReader(file)] == ["one"] * 3 + ["other"] * 3
     assert "give one with --out" in exported(one, other, "--to", "csv").stderr
     again = a_run(tmp_path / "deeper/one")
-    assert "two runs are called 'one'" in exported(one, again, "--to", "csv", "--out", tmp_path / "out").stderr
+    assert (
+        "two runs are called 'one'"
+        in exported(one, again, "--to", "csv", "--out", tmp_path / "out").stderr
+    )
 
 
 def test_texts_are_there_where_they_were_kept_or_are_given(tmp_path: Path) -> None:
     posts = tmp_path / "posts.csv"
     posts.write_text("id,text,label\na,good day,not\nb,good night,not\n")
-    command = ["eval", "--dataset", "table", "--data", str(posts), "--graph", "baseline", "--model", "rehearsal"]
+    command = [
+        "eval",
+        "--dataset",
+        "table",
+        "--data",
+        str(posts),
+        "--graph",
+        "baseline",
+        "--model",
+        "rehearsal",
+    ]
     assert CliRunner().invoke(app, [*command, "--out", str(tmp_path / "run")]).exit_code == 0
     assert exported(tmp_path / "run", "--to", "parquet").exit_code == 0
     file = tmp_path / "run/export/posts.parquet"
     assert {each["text"] for each in rows(file)} == {None}
     assert {each["rehearsed"] for each in rows(file)} == {True}
     assert exported(tmp_path / "run", "--to", "parquet", "--data", posts).exit_code == 0
-    assert {each["post_id"]: each["text"] for each in rows(file)} == {"a": "good day", "b": "good night"}
+    assert {each["post_id"]: each["text"] for each in rows(file)} == {
+        "a": "good day",
+        "b": "good night",
+    }
     posts.write_text("id,text,label\na,bad day,not\nb,good night,not\n")
     refused = exported(tmp_path / "run", "--to", "parquet", "--data", posts)
     assert (refused.exit_code, "not the files that" in refused.stderr) == (2, True)
-    assert {each["post_id"]: each["text"] for each in rows(file)} == {"a": "good day", "b": "good night"}
+    assert {each["post_id"]: each["text"] for each in rows(file)} == {
+        "a": "good day",
+        "b": "good night",
+    }
 
 
 def test_a_broken_line_is_named_and_nothing_is_written(tmp_path: Path) -> None:

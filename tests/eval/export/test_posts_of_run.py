@@ -28,7 +28,9 @@ def run_json(posts: Path) -> dict[str, Any]:
     return {"dataset": "table", "data": data}
 
 
-@pytest.mark.parametrize("value", ["{folder}", "{folder}/posts.csv", "table={folder}", "table={folder}/posts.csv"])
+@pytest.mark.parametrize(
+    "value", ["{folder}", "{folder}/posts.csv", "table={folder}", "table={folder}/posts.csv"]
+)
 def test_ways_to_name_the_data(posts: Path, value: str) -> None:
     paths = parse_data_paths([value.format(folder=posts.parent)])
     words = words_by_post(run_json(posts), *paths, posts.parent)

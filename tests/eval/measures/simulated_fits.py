@@ -31,7 +31,9 @@ class World(NamedTuple):
 def stated(random: np.random.Generator, n: int) -> Floats:
     """Confidences as language models state them: few values, most of them high."""
     return random.choice(
-        [0.98, 0.95, 0.92, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6], n, p=[0.1, 0.25, 0.1, 0.2, 0.12, 0.1, 0.06, 0.05, 0.02]
+        [0.98, 0.95, 0.92, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6],
+        n,
+        p=[0.1, 0.25, 0.1, 0.2, 0.12, 0.1, 0.06, 0.05, 0.02],
     )
 
 
@@ -57,7 +59,9 @@ FALSE = (
 )
 
 
-def sample(world: World, n: int, copies: int, random: np.random.Generator) -> tuple[LabelledPosts, Ints]:
+def sample(
+    world: World, n: int, copies: int, random: np.random.Generator
+) -> tuple[LabelledPosts, Ints]:
     """So many posts, each with its copies, which are judged as it is; and the number of each one's cluster."""
     cluster = np.arange(n) // copies
     confidence = world.drawn(random, int(cluster[-1]) + 1)
@@ -76,7 +80,9 @@ def found_on(posts: LabelledPosts, cluster: Ints, wanted: AgreementPromise) -> A
     return find_acceptance_rule(drawn, wanted, error_of_attempt(1, wanted.level))
 
 
-def false_fit(world: World, n: int, copies: int, random: np.random.Generator, *, torn: bool = False) -> bool:
+def false_fit(
+    world: World, n: int, copies: int, random: np.random.Generator, *, torn: bool = False
+) -> bool:
     """Whether a fit accepts verdicts that agree too seldom in truth; `torn` takes copies for posts of their own."""
     posts, cluster = sample(world, n, copies, random)
     made = found_on(posts, np.arange(n) if torn else cluster, AgreementPromise())
@@ -99,5 +105,7 @@ def false_alarm(n: int, random: np.random.Generator) -> bool:
     """Whether a fit for each verdict accepts verdicts of hate, which are rare, and of which too few agree."""
     hateful = random.random(n) < 0.05
     wrong = random.random(n) >= np.where(hateful, 0.9499, 0.99)
-    made = found_on(_posts(stated(random, n), wrong, hateful), np.arange(n), AgreementPromise(false_alarms=0.05))
+    made = found_on(
+        _posts(stated(random, n), wrong, hateful), np.arange(n), AgreementPromise(false_alarms=0.05)
+    )
     return made.hateful is not None

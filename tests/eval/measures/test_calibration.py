@@ -24,7 +24,9 @@ def test_ece_worked_by_hand() -> None:
     confidence = np.array([0.95, 0.95, 0.85, 0.6])
     right = np.array([True, False, True, True])
     # (0.9, 1]: 2 posts, half right, said 0.95. (0.8, 0.9]: said 0.85, right. (0.5, 0.6]: said 0.6, right.
-    assert calibration_scores(confidence, right)["ece"] == pytest.approx((2 * 0.45 + 1 * 0.15 + 1 * 0.4) / 4)
+    assert calibration_scores(confidence, right)["ece"] == pytest.approx(
+        (2 * 0.45 + 1 * 0.15 + 1 * 0.4) / 4
+    )
     assert [(each["from"], each["to"], each["n"]) for each in reliability_bins(confidence, right, np.arange(4))] == [
         (0.5, 0.6, 1), (0.8, 0.9, 1), (0.9, 1.0, 2),
     ]  # fmt: skip
@@ -47,7 +49,9 @@ def test_risk_coverage_worked_by_hand() -> None:
         {"threshold": 0.5, "coverage": 1.0, "risk": 0.5},
     ]
     # Of the tie at 0.8 half an error comes with the first: risks 0, 0.5/2, 1/3, 2/4.
-    assert calibration_scores(confidence, right)["aurc"] == pytest.approx((0 + 1 / 4 + 1 / 3 + 1 / 2) / 4)
+    assert calibration_scores(confidence, right)["aurc"] == pytest.approx(
+        (0 + 1 / 4 + 1 / 3 + 1 / 2) / 4
+    )
 
 
 def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:
@@ -74,7 +78,11 @@ def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:
 
 def test_each_language_and_functionality_has_its_calibration_and_cost(tmp_path: Path) -> None:
     # In English one of twenty sure verdicts is wrong, and all of the others; in Korean nothing is wrong.
-    kinds = [("en", 0.9, at > 0) for at in range(20)] + [("en", 0.6, False)] * 20 + [("ko", 0.8, True)] * 10
+    kinds = (
+        [("en", 0.9, at > 0) for at in range(20)]
+        + [("en", 0.6, False)] * 20
+        + [("ko", 0.8, True)] * 10
+    )
     lines = [
         line(
             f"p{at}", 1, int(right), confidence=confidence, language=language, language_from="given",
@@ -82,11 +90,21 @@ def test_each_language_and_functionality_has_its_calibration_and_cost(tmp_path: 
         )
         for at, (language, confidence, right) in enumerate(kinds)
     ]  # fmt: skip
-    found = measure_run(write_run(tmp_path / "run", [*lines, line("q", 1, 1, language="de", language_from="given")]))
+    found = measure_run(
+        write_run(tmp_path / "run", [*lines, line("q", 1, 1, language="de", language_from="given")])
+    )
     english, korean, german = (found["by_language"][name] for name in ("en", "ko", "de"))
     assert found["by_functionality"]["EN"]["calibration"] == english["calibration"]
-    assert [each["coverage"] for each in english["calibration"]["coverage_at_risk"]] == [0.0, 0.5, 0.5]
-    assert [each["threshold"] for each in english["calibration"]["coverage_at_risk"]] == [None, 0.9, 0.9]
+    assert [each["coverage"] for each in english["calibration"]["coverage_at_risk"]] == [
+        0.0,
+        0.5,
+        0.5,
+    ]
+    assert [each["threshold"] for each in english["calibration"]["coverage_at_risk"]] == [
+        None,
+        0.9,
+        0.9,
+    ]
     low, high = english["calibration"]["coverage_at_risk"][2]["interval"]
     assert 0 <= low <= 0.5 < high < 0.8
     assert english["calibration"]["brier"] == pytest.approx((19 * 0.01 + 0.81 + 20 * 0.36) / 40)
@@ -101,18 +119,28 @@ def test_each_language_and_functionality_has_its_calibration_and_cost(tmp_path: 
 
 def test_brier_and_auroc_are_scikit_learns(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
-    posts = [(int(random.integers(0, 2)), int(random.integers(0, 2)), round(random.random(), 1)) for _ in range(300)]
+    posts = [
+        (int(random.integers(0, 2)), int(random.integers(0, 2)), round(random.random(), 1))
+        for _ in range(300)
+    ]
     lines = [line(f"p{at}", *post[:2], confidence=post[2]) for at, post in enumerate(posts)]
     found = measure_run(write_run(tmp_path / "run", lines))["calibration"]
     gold, answer, confidence = (np.array(each) for each in zip(*posts, strict=True))
     right = gold == answer
     assert found["brier"] == pytest.approx(brier_score_loss(right, confidence))
     assert found["auroc"] == pytest.approx(roc_auc_score(right, confidence))
-    assert found["auroc_hate"] == pytest.approx(roc_auc_score(gold, np.where(answer == 1, confidence, 1 - confidence)))
+    assert found["auroc_hate"] == pytest.approx(
+        roc_auc_score(gold, np.where(answer == 1, confidence, 1 - confidence))
+    )
     drawn = []
     for _ in range(150):
         rows = random.integers(0, 300, 300)
-        drawn.append((brier_score_loss(right[rows], confidence[rows]), roc_auc_score(right[rows], confidence[rows])))
+        drawn.append(
+            (
+                brier_score_loss(right[rows], confidence[rows]),
+                roc_auc_score(right[rows], confidence[rows]),
+            )
+        )
     for at, name in enumerate(("brier", "auroc")):
         expected = np.quantile([each[at] for each in drawn], [0.025, 0.975])
         assert found["intervals"][name] == pytest.approx(expected, abs=0.02)
@@ -127,7 +155,9 @@ def test_chance_adds_to_the_error_of_few_posts_and_is_taken_off() -> None:
         right = random.random(50) < confidence
         plain.append(calibration_scores(confidence, right)["ece"] or 0.0)
         debiased.append(calibration_scores(confidence, right)["ece_debiased"] or 0.0)
-        covered += (calibration_intervals(confidence, right, np.arange(50))["ece"] or [1.0])[0] <= 0.01
+        covered += (calibration_intervals(confidence, right, np.arange(50))["ece"] or [1.0])[
+            0
+        ] <= 0.01
     assert np.mean(plain) > 0.08
     assert np.mean(debiased) < 0.7 * np.mean(plain)
     assert covered >= 45

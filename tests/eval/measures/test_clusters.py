@@ -28,7 +28,10 @@ OTHERS = (
 
 
 def run(folder: Path, posts: list[dict[str, str]], **held: str) -> RunColumns:
-    lines = [line(f"p{at}", 1, 1, likeness=post.pop("likeness", ""), fields=post) for at, post in enumerate(posts)]
+    lines = [
+        line(f"p{at}", 1, 1, likeness=post.pop("likeness", ""), fields=post)
+        for at, post in enumerate(posts)
+    ]
     return read_columns(write_run(folder, lines, **held))
 
 
@@ -54,11 +57,27 @@ def test_the_order_of_choice(tmp_path: Path) -> None:
     held = run(tmp_path / "declared", [dict(each) for each in declared], dataset="hatecheck")
     assert clusters_of(held).as_json() == {"by": "template", "n": 4, "largest": 2, "declared": True}
     assert clusters_of(held).of_post.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
-    thread = run(tmp_path / "thread", [{**each, "thread": "t"} for each in declared[:3]] + [{}], dataset="hatecheck")
-    assert clusters_of(thread, "thread").of_post.tolist() == [0, 0, 0, 1]  # a post without a thread is alone
+    thread = run(
+        tmp_path / "thread",
+        [{**each, "thread": "t"} for each in declared[:3]] + [{}],
+        dataset="hatecheck",
+    )
+    assert clusters_of(thread, "thread").of_post.tolist() == [
+        0,
+        0,
+        0,
+        1,
+    ]  # a post without a thread is alone
     assert clusters_of(thread, "near-duplicates").as_json()["n"] == 2
-    assert clusters_of(thread, "post").as_json() == {"by": "post", "n": 4, "largest": 1, "declared": True}
-    own = run(tmp_path / "own", [{"thread": "a"}, {"thread": "a"}, {"thread": "b"}], cluster="thread")
+    assert clusters_of(thread, "post").as_json() == {
+        "by": "post",
+        "n": 4,
+        "largest": 1,
+        "declared": True,
+    }
+    own = run(
+        tmp_path / "own", [{"thread": "a"}, {"thread": "a"}, {"thread": "b"}], cluster="thread"
+    )
     assert clusters_of(own).as_json() == {"by": "thread", "n": 2, "largest": 2, "declared": True}
     assert clusters_of(run(tmp_path / "post", [{}, {}])).by == "post"
 

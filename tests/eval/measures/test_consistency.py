@@ -34,13 +34,21 @@ def test_a_case_worked_by_hand(tmp_path: Path) -> None:
     assert (found["groups"], found["posts"]) == (4, 3 + 3 + 2 + 3)
     told = found["yes_or_no"]  # a: yes yes yes; b: yes yes no; d: no no
     assert (told["groups"], told["one_verdict"]) == (3, pytest.approx(2 / 3))
-    assert (told["pairs"], told["same"], told["flips"]) == (3 + 3 + 1, pytest.approx((3 + 1 + 1) / 7), 1)
+    assert (told["pairs"], told["same"], told["flips"]) == (
+        3 + 3 + 1,
+        pytest.approx((3 + 1 + 1) / 7),
+        1,
+    )
     told = found["category"]  # b: 1 2 0: no pair agrees, and two posts differ from any third
     assert (told["groups"], told["one_verdict"]) == (3, pytest.approx(2 / 3))
     assert (told["pairs"], told["same"], told["flips"]) == (7, pytest.approx((3 + 0 + 1) / 7), 2)
     errors = found["counting_errors"]["yes_or_no"]  # c: no, none; d: no, no, none
     assert (errors["groups"], errors["one_verdict"]) == (4, pytest.approx(1 / 4))
-    assert (errors["pairs"], errors["same"], errors["flips"]) == (3 + 3 + 1 + 3, pytest.approx((3 + 1 + 0 + 1) / 10), 3)
+    assert (errors["pairs"], errors["same"], errors["flips"]) == (
+        3 + 3 + 1 + 3,
+        pytest.approx((3 + 1 + 0 + 1) / 10),
+        3,
+    )
 
 
 def test_intervals_draw_groups_and_not_posts(tmp_path: Path) -> None:
@@ -54,10 +62,16 @@ def test_intervals_draw_groups_and_not_posts(tmp_path: Path) -> None:
 
 
 def test_each_repeat_counts_by_itself_and_no_group_is_no_measure(tmp_path: Path) -> None:
-    told = measure(tmp_path / "run", [*lines({"a": "11"}), *lines({"a": "10"}, repeat=1)])["consistency"]["yes_or_no"]
+    told = measure(tmp_path / "run", [*lines({"a": "11"}), *lines({"a": "10"}, repeat=1)])[
+        "consistency"
+    ]["yes_or_no"]
     assert (told["groups"], told["one_verdict"], told["pairs"], told["flips"]) == (1, 0.5, 2, 1)
     none = measure(tmp_path / "other", [line("p", 1, 1)])["consistency"]
-    assert (none["groups"], none["yes_or_no"]["one_verdict"], none["yes_or_no"]["intervals"]["same"]) == (0, None, None)
+    assert (
+        none["groups"],
+        none["yes_or_no"]["one_verdict"],
+        none["yes_or_no"]["intervals"]["same"],
+    ) == (0, None, None)
 
 
 def run(folder: Path, groups: dict[str, str]) -> RunColumns:
@@ -82,7 +96,9 @@ def test_a_report_tells_of_it_and_so_does_the_terminal(tmp_path: Path) -> None:
     write_run(tmp_path / "without", lines({"a": "10", "b": "01"}))
     write_run(tmp_path / "with", lines({"a": "11", "b": "01"}))
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, ["report", str(tmp_path / "without"), str(tmp_path / "with"), "--out", str(out)])
+    done = CliRunner().invoke(
+        app, ["report", str(tmp_path / "without"), str(tmp_path / "with"), "--out", str(out)]
+    )
     assert done.exit_code == 0, done.output
     text = (out / "report.md").read_text("utf-8")
     assert "| without | with | hate or not | 2 | 0.0 | 50.0 | +50.0 |" in text

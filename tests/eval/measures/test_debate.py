@@ -15,12 +15,25 @@ from tribunal.eval.report import write_report
 from tribunal.schema import JSON
 
 POSTS, AGENTS = 300, 5
-CALL = {"role": "r", "model": "openai:m", "temperature": 0.0, "prompt_sha": "f" * 64, "completion_tokens": 5}
+CALL = {
+    "role": "r",
+    "model": "openai:m",
+    "temperature": 0.0,
+    "prompt_sha": "f" * 64,
+    "completion_tokens": 5,
+}
 
 
 def said(seat: str, round: int, stance: str | None, stage: str = "answer", **more: Any) -> JSON:
     """A turn of the transcript."""
-    return {"id": f"{seat}/{round}/{stage}", "seat": seat, "stage": stage, "round": round, "stance": stance, **more}
+    return {
+        "id": f"{seat}/{round}/{stage}",
+        "seat": seat,
+        "stage": stage,
+        "round": round,
+        "stance": stance,
+        **more,
+    }
 
 
 def call(seat: str, tokens: int, number: int = 0) -> JSON:
@@ -35,7 +48,14 @@ def test_a_debate_of_equals_worked_by_hand(tmp_path: Path) -> None:
     """Of three agents two are right on p0; one of them joins the third and comes back; p1 is lost by the vote."""
     first = [("a", 1, "YES"), ("b", 1, "YES"), ("c", 1, "NO"), ("a", 2, "NO"), ("b", 2, "YES"), ("c", 2, "NO"),
              ("a", 3, "YES"), ("b", 3, "YES"), ("c", 3, "YES")]  # fmt: skip
-    second = [("a", 1, "NO"), ("b", 1, "NO"), ("c", 1, "YES"), ("a", 2, "NO"), ("b", 2, "NO"), ("c", 2, "NO")]
+    second = [
+        ("a", 1, "NO"),
+        ("b", 1, "NO"),
+        ("c", 1, "YES"),
+        ("a", 2, "NO"),
+        ("b", 2, "NO"),
+        ("c", 2, "NO"),
+    ]
     lines = [
         line("p0", 1, 1, gold_scheme="binary", scheme="binary", transcript=[said(*each) for each in first],
              calls=[call(seat, 10 * number, number) for seat, number, _ in first]),
@@ -51,11 +71,20 @@ def test_a_debate_of_equals_worked_by_hand(tmp_path: Path) -> None:
     # Against the majority: c in round 1 of both, b in round 2 of p0. Only c of p1 joins it, and leaves the truth.
     assert (found["conformity"]["value"], found["conformity"]["n"]) == (1 / 3, 3)
     assert (found["conformed_to_wrong"]["value"], found["conformed_to_wrong"]["n"]) == (1.0, 1)
-    assert [found[name]["value"] for name in ("first_majority", "verdict", "oracle")] == [0.5, 0.5, 1.0]
+    assert [found[name]["value"] for name in ("first_majority", "verdict", "oracle")] == [
+        0.5,
+        0.5,
+        1.0,
+    ]
     assert (found["change"]["difference"], found["oracle_gap"]["difference"]) == (0.0, 0.5)
-    stages = [(each["round"], each["right"]["value"], each["to_wrong"]["value"]) for each in found["stages"]]
+    stages = [
+        (each["round"], each["right"]["value"], each["to_wrong"]["value"])
+        for each in found["stages"]
+    ]
     assert stages == [(1, 0.5, None), (2, 1 / 6, 2 / 6), (3, 1.0, 0.0)]
-    costs = [(each["round"], each["posts"], each["calls"], each["tokens"]) for each in found["costs"]]
+    costs = [
+        (each["round"], each["posts"], each["calls"], each["tokens"]) for each in found["costs"]
+    ]
     assert costs == [(1, 2, 3.0, 30.0), (2, 2, 3.0, 60.0), (3, 1, 1.5, 45.0), (None, 1, 0.5, 25.0)]
 
 
@@ -85,12 +114,19 @@ def test_positions_of_each_system(
 ) -> None:
     found = measure(tmp_path / "run", [line("p", 1, 1, **record)])["debate"]
     track = found["seats"][seat]
-    assert (track["assigned"], track["first"]["value"], track["last"]["value"]) == (assigned, *rights)
+    assert (track["assigned"], track["first"]["value"], track["last"]["value"]) == (
+        assigned,
+        *rights,
+    )
     assert found["oracle"]["n"] == int(not assigned), "an assigned side is no answer"
 
 
 def test_without_a_label_or_a_turn_there_is_nothing(tmp_path: Path) -> None:
-    lines = [line("a", None, 1, transcript=[said("agent:1", 1, "YES")]), line("b", 1, 1), line("c", 1, "failure")]
+    lines = [
+        line("a", None, 1, transcript=[said("agent:1", 1, "YES")]),
+        line("b", 1, 1),
+        line("c", 1, "failure"),
+    ]
     found = measure(tmp_path / "run", lines)["debate"]
     assert (found["n"], found["seats"], found["change"]["difference"]) == (0, {}, None)
 
@@ -143,14 +179,20 @@ def simulate_debates(seed: int) -> list[JSON]:
         ]
         is_right = (2 * sum(second) > AGENTS) != (draws.random() < SPOILT)
         verdict = gold if is_right else 1 - gold
-        lines.append(line(f"p{number}", gold, verdict, gold_scheme="binary", scheme="binary", transcript=turns))
+        lines.append(
+            line(
+                f"p{number}", gold, verdict, gold_scheme="binary", scheme="binary", transcript=turns
+            )
+        )
     return lines
 
 
 def test_known_effects_are_recovered_and_shown(tmp_path: Path) -> None:
     run = write_run(tmp_path / "debate", simulate_debates(seed=11))
     page, text, *_ = write_report([run], tmp_path / "out")
-    found = json.loads((tmp_path / "out" / "report.json").read_text())["runs"][0]["measured"]["debate"]
+    found = json.loads((tmp_path / "out" / "report.json").read_text())["runs"][0]["measured"][
+        "debate"
+    ]
     for name, true in true_effects().items():
         each = found["answers"].get(name) or found[name]
         low, high = each["interval"]

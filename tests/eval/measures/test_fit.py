@@ -12,7 +12,14 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
-from tests.eval.measures.simulated_fits import FALSE, FOUND, false_alarm, false_fit, found_on, sample
+from tests.eval.measures.simulated_fits import (
+    FALSE,
+    FOUND,
+    false_alarm,
+    false_fit,
+    found_on,
+    sample,
+)
 from tests.result_lines import line, write_run
 from tribunal.errors import BadInput
 from tribunal.eval.measures.calibration import calibration_map
@@ -46,7 +53,10 @@ def test_a_rare_verdict_is_promised_for_by_itself() -> None:
 
 def test_a_true_agreement_is_mostly_found() -> None:
     random = np.random.default_rng(5)
-    found = [found_on(*sample(FOUND[0], 400, 1, random), AgreementPromise()).hateful is not None for _ in range(200)]
+    found = [
+        found_on(*sample(FOUND[0], 400, 1, random), AgreementPromise()).hateful is not None
+        for _ in range(200)
+    ]
     assert np.mean(found) > 0.8
 
 
@@ -60,8 +70,12 @@ def test_a_threshold_is_accepted_just_where_the_exact_bound_is_low_enough() -> N
         _, bound = proportion_confint(wrong, 300, alpha=2 * error * STARTS[0.9], method="beta")
         # Each later beginning adds its part, as long as all before it were rejected; else it has its own.
         later = binom.cdf(wrong, 300, 0.05) <= error * max(STARTS[0.7], STARTS[0.5])
-        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful == 0.9) is bool(bound <= 0.05), wrong
-        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful is None) is not (bound <= 0.05 or later)
+        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful == 0.9) is bool(
+            bound <= 0.05
+        ), wrong
+        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful is None) is not (
+            bound <= 0.05 or later
+        )
 
 
 def test_the_error_is_whole_over_all_beginnings() -> None:
@@ -69,14 +83,19 @@ def test_the_error_is_whole_over_all_beginnings() -> None:
     assert set(STARTS) <= set(GRID.tolist())
     assert sum(error_of_attempt(number, 0.9) for number in range(1, 60)) == pytest.approx(0.1)
     assert split_error(bare=500, stated=500, bound=0.05, error=0.1) == pytest.approx((0.025, 0.075))
-    assert split_error(bare=20, stated=500, bound=0.05, error=0.1) == (0.0, 0.1)  # so few could show nothing
+    assert split_error(bare=20, stated=500, bound=0.05, error=0.1) == (
+        0.0,
+        0.1,
+    )  # so few could show nothing
 
 
 def run_of(folder: Path, *lines: dict[str, Any], **run: Any) -> Path:
     return write_run(folder, lines, **run)
 
 
-def certain(count: int, share_right: float, confidence: float | None, name: str = "p") -> list[dict[str, Any]]:
+def certain(
+    count: int, share_right: float, confidence: float | None, name: str = "p"
+) -> list[dict[str, Any]]:
     """Verdicts of which just this share is right."""
     wrong = round(count * (1 - share_right))
     return [line(f"{name}{at}", 1, int(at >= wrong), confidence=confidence) for at in range(count)]
@@ -100,7 +119,12 @@ def test_a_threshold_is_found_where_there_is_one(tmp_path: Path) -> None:
     assert (found.n_fit, found.clusters) == (1000, {"by": "post", "n": 1000, "largest": 1})
     assert (found.graph, found.scheme, found.policy) == ("arcade", "fine", "c" * 64)
     assert found.models == {"model": "openai:small", "judge_model": "openai:large"}
-    assert (found.fitted_from, found.dataset, found.split, found.data_sha256) == ("my-run", "h-vli", "test", "d" * 64)
+    assert (found.fitted_from, found.dataset, found.split, found.data_sha256) == (
+        "my-run",
+        "h-vli",
+        "test",
+        "d" * 64,
+    )
     assert found.warnings == ()
     # In another order they are the same results, and this is the same fit.
     assert fit_threshold(run_of(folder, *lines[::-1])).attempt == 1
@@ -109,12 +133,19 @@ def test_a_threshold_is_found_where_there_is_one(tmp_path: Path) -> None:
 def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> None:
     """Two thirds of the posts are dismissed without a confidence."""
     sure = certain(400, 0.99, 0.9)
-    good = [line(f"d{at}", int(at < 10), 0, track="dismissed") for at in range(800)]  # 98.75 % right
+    good = [
+        line(f"d{at}", int(at < 10), 0, track="dismissed") for at in range(800)
+    ]  # 98.75 % right
     bad = [line(f"d{at}", int(at < 80), 0, track="dismissed") for at in range(800)]  # 90 %
     shown, unshown = (
-        fit_threshold(run_of(tmp_path / name, *sure, *held)) for name, held in (("good", good), ("bad", bad))
+        fit_threshold(run_of(tmp_path / name, *sure, *held))
+        for name, held in (("good", good), ("bad", bad))
     )
-    assert (shown.threshold, shown.without_confidence, shown.coverage) == (0.9, ("hateful", "harmless"), 1.0)
+    assert (shown.threshold, shown.without_confidence, shown.coverage) == (
+        0.9,
+        ("hateful", "harmless"),
+        1.0,
+    )
     assert (unshown.threshold, unshown.without_confidence) == (0.9, ())
     assert unshown.coverage == pytest.approx(1 / 3)
     assert shown.accepts("harmless", None)
@@ -122,7 +153,9 @@ def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> Non
 
 
 def test_each_verdict_has_its_own_threshold_where_missed_hate_is_capped(tmp_path: Path) -> None:
-    hate = [line(f"h{at}", int(at >= 40), 1, confidence=0.9) for at in range(400)]  # 10 % false alarms
+    hate = [
+        line(f"h{at}", int(at >= 40), 1, confidence=0.9) for at in range(400)
+    ]  # 10 % false alarms
     none = [line(f"n{at}", int(at < 1), 0, confidence=0.7) for at in range(600)]  # one missed
     bare = [line(f"d{at}", int(at < 30), 0) for at in range(600)]  # 5 % missed
     folder = run_of(tmp_path / "run", *hate, *none, *bare)
@@ -136,14 +169,22 @@ def test_each_verdict_has_its_own_threshold_where_missed_hate_is_capped(tmp_path
     assert found.false_alarms_seen == pytest.approx(0.1)
     more = fit_threshold(folder, agreement=0.85, missed_hate=0.1, false_alarms=0.02)
     assert more.by_verdict is not None
-    assert (more.by_verdict.hateful, more.by_verdict.harmless, more.without_confidence) == (None, 0.7, ("harmless",))
+    assert (more.by_verdict.hateful, more.by_verdict.harmless, more.without_confidence) == (
+        None,
+        0.7,
+        ("harmless",),
+    )
 
 
 def test_posts_of_a_cluster_count_once(tmp_path: Path) -> None:
     """Thirty templates of ten posts each: as posts they would show 0.95, and as thirty they can't."""
-    lines = [line(f"p{at}", 1, 1, confidence=0.9, fields={"template": at // 10}) for at in range(300)]
+    lines = [
+        line(f"p{at}", 1, 1, confidence=0.9, fields={"template": at // 10}) for at in range(300)
+    ]
     folder = run_of(tmp_path / "run", *lines)
-    with pytest.raises(BadInput, match=r"with these 300 posts, which count as 30 \(clusters by template\)"):
+    with pytest.raises(
+        BadInput, match=r"with these 300 posts, which count as 30 \(clusters by template\)"
+    ):
         fit_threshold(folder, cluster="template")
     found = fit_threshold(folder, cluster="post")
     assert (found.threshold, found.attempt) == (0.9, 2)
@@ -172,7 +213,13 @@ def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) ->
 
 def test_the_probability_of_hate_is_calibrated_by_what_the_gold_says(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
-    hate = {(1, 0.9): 0.95, (1, 0.6): 0.7, (0, 0.9): 0.05, (0, 0.6): 0.2, (0, None): 0.1}  # by verdict and confidence
+    hate = {
+        (1, 0.9): 0.95,
+        (1, 0.6): 0.7,
+        (0, 0.9): 0.05,
+        (0, 0.6): 0.2,
+        (0, None): 0.1,
+    }  # by verdict and confidence
     lines = []
     for number in range(5000):
         verdict, stated = list(hate)[int(random.integers(len(hate)))]
@@ -180,10 +227,15 @@ def test_the_probability_of_hate_is_calibrated_by_what_the_gold_says(tmp_path: P
         lines.append(line(f"p{number}", gold, verdict, confidence=stated))
     found = fit_threshold(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
     assert [at for at, _ in found.hate_by_confidence] == [-0.9, -0.6, 0.6, 0.9]
-    assert [share for _, share in found.hate_by_confidence] == pytest.approx([0.05, 0.2, 0.7, 0.95], abs=0.04)
+    assert [share for _, share in found.hate_by_confidence] == pytest.approx(
+        [0.05, 0.2, 0.7, 0.95], abs=0.04
+    )
     assert found.hate_without_confidence.harmless == pytest.approx(0.1, abs=0.04)
     assert found.hate_without_confidence.hateful is None
-    assert estimate_probability(False, None, found) == (found.hate_without_confidence.harmless, "calibrated")
+    assert estimate_probability(False, None, found) == (
+        found.hate_without_confidence.harmless,
+        "calibrated",
+    )
 
 
 def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
@@ -191,13 +243,20 @@ def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
     lines = []
     for number in range(4000):
         stated = float(random.choice([0.5, 0.7, 0.8, 1.0]))
-        truly = {0.5: 0.6, 0.7: 0.9, 0.8: 0.8, 1.0: 0.97}[stated]  # 0.7 and 0.8 are the wrong way round
+        truly = {0.5: 0.6, 0.7: 0.9, 0.8: 0.8, 1.0: 0.97}[
+            stated
+        ]  # 0.7 and 0.8 are the wrong way round
         lines.append(line(f"p{number}", 1, int(random.random() < truly), confidence=stated))
     found = fit_threshold(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
     assert [at for at, _ in found.calibration] == [0.5, 0.7, 0.8, 1.0]
-    assert [share for _, share in found.calibration] == pytest.approx([0.6, 0.85, 0.85, 0.97], abs=0.04)
+    assert [share for _, share in found.calibration] == pytest.approx(
+        [0.6, 0.85, 0.85, 0.97], abs=0.04
+    )
     assert found.calibrated(0.7) == found.calibrated(0.8) == found.calibrated(0.75)
-    assert (found.calibrated(0.1), found.calibrated(1.0)) == (found.calibration[0][1], found.calibration[-1][1])
+    assert (found.calibrated(0.1), found.calibrated(1.0)) == (
+        found.calibration[0][1],
+        found.calibration[-1][1],
+    )
     assert found.ece is not None
     assert found.ece_calibrated is not None
     assert found.ece_calibrated < found.ece
@@ -211,7 +270,9 @@ def test_the_map_is_scikit_learns() -> None:
     confidence = random.beta(4, 2, 300)
     right = random.random(300) < confidence**2
     points = calibration_map(confidence, right)
-    theirs = IsotonicRegression(y_min=1 / 302, y_max=301 / 302, out_of_bounds="clip").fit(confidence, right)
+    theirs = IsotonicRegression(y_min=1 / 302, y_max=301 / 302, out_of_bounds="clip").fit(
+        confidence, right
+    )
     stated = [at for at, _ in points]
     assert [share for _, share in points] == pytest.approx(theirs.predict(stated), abs=1e-6)
     between = np.linspace(0, 1, 500)
@@ -221,7 +282,10 @@ def test_the_map_is_scikit_learns() -> None:
 
 
 def test_few_verdicts_are_no_proof_of_certainty() -> None:
-    assert calibration_map(np.array([0.9, 0.9, 1.0]), np.array([False, False, True])) == ((0.9, 0.2), (1.0, 0.8))
+    assert calibration_map(np.array([0.9, 0.9, 1.0]), np.array([False, False, True])) == (
+        (0.9, 0.2),
+        (1.0, 0.8),
+    )
     assert calibration_map(np.array([]), np.array([], dtype=bool)) == ()
 
 
@@ -230,18 +294,29 @@ def test_posts_without_a_verdict_are_never_accepted_and_lower_the_coverage(tmp_p
         *(line(f"p{i}", 1, 1, confidence=0.9) for i in range(300)),
         *(line(f"r{i}", 1, "refusal", confidence=0.99) for i in range(100)),
         *(line(f"f{i}", 1, "failure") for i in range(100)),
-        *(line(f"t{i}", 1, 0, confidence=0.95, tie=True, uncertain=True) for i in range(100)),  # a person's anyway
+        *(
+            line(f"t{i}", 1, 0, confidence=0.95, tie=True, uncertain=True) for i in range(100)
+        ),  # a person's anyway
         *(line(f"u{i}", None, 0, confidence=0.95) for i in range(100)),  # with no gold
     ]
     found = fit_threshold(write_run(tmp_path / "run", lines))
-    assert (found.threshold, found.agreement_seen, found.coverage, found.n_fit) == (0.9, 1.0, 0.5, 600)
+    assert (found.threshold, found.agreement_seen, found.coverage, found.n_fit) == (
+        0.9,
+        1.0,
+        0.5,
+        600,
+    )
 
 
 def test_repeats_add_no_posts(tmp_path: Path) -> None:
     once = [line(f"p{i}", 1, 1, confidence=0.9) for i in range(60)]
-    repeated = [line(f"p{i}", 1, 1, confidence=0.9, repeat=repeat) for i in range(60) for repeat in range(5)]
+    repeated = [
+        line(f"p{i}", 1, 1, confidence=0.9, repeat=repeat) for i in range(60) for repeat in range(5)
+    ]
     for lines in (once, repeated):
-        with pytest.raises(BadInput, match=r"with these 60 posts; it takes at least 68 accepted posts"):
+        with pytest.raises(
+            BadInput, match=r"with these 60 posts; it takes at least 68 accepted posts"
+        ):
             fit_threshold(write_run(tmp_path / "run", lines), agreement=0.95, level=0.9)
 
 

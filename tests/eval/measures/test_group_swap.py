@@ -34,7 +34,9 @@ hateful = false
 """
 
 
-def swapped(folder: Path, table: Any, *, hateful: int = 1, repeats: int = 1, **other: Any) -> JSON | None:
+def swapped(
+    folder: Path, table: Any, *, hateful: int = 1, repeats: int = 1, **other: Any
+) -> JSON | None:
     """The measure of templates (rows) by groups (columns): 1 removed, 0 kept, None refused."""
     lines = [
         line(
@@ -56,25 +58,38 @@ def test_the_shipped_templates_are_balanced_and_about_protected_groups() -> None
     labels = Counter(post.fields["target"] for post in posts if post.gold and post.gold.positive)
     assert len(labels) == 12
     assert set(labels.values()) == {12}
-    assert {post.fields["characteristic"] for post in posts} <= set(load_policy("h-vli").protected_groups)
+    assert {post.fields["characteristic"] for post in posts} <= set(
+        load_policy("h-vli").protected_groups
+    )
     rent = next(post for post in posts if post.id == "rent/old people")
-    assert rent.text == "I would never let a room to old people. They don't belong in a decent house."
+    assert (
+        rent.text == "I would never let a room to old people. They don't belong in a decent house."
+    )
 
 
 def test_own_templates(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(OWN)
     posts = list(open_dataset("group-swap", tmp_path / "mine.toml"))
-    assert [post.text for post in posts] == ["The old sing, and the old dance.", "Women sing, and women dance."]
+    assert [post.text for post in posts] == [
+        "The old sing, and the old dance.",
+        "Women sing, and women dance.",
+    ]
     assert [post.fields["target"] for post in posts] == ["the old", "women"]
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        (OWN.replace("{Group} sing, and {group} dance", "They sing"), r"templates\.0\.text.*\{group\}"),
+        (
+            OWN.replace("{Group} sing, and {group} dance", "They sing"),
+            r"templates\.0\.text.*\{group\}",
+        ),
         (OWN.replace('women = "gender"', ""), "groups"),
         (OWN.replace("hateful = false", ""), r"templates\.0\.hateful"),
-        (OWN + OWN.partition("[[templates]]")[2].join(("[[templates]]", "")), "two templates have the id 'one'"),
+        (
+            OWN + OWN.partition("[[templates]]")[2].join(("[[templates]]", "")),
+            "two templates have the id 'one'",
+        ),
         ("[groups", "not a TOML file"),
     ],
 )
@@ -97,7 +112,9 @@ def test_the_statistic_is_cochrans_q(tmp_path: Path) -> None:
     assert each["d"]["p_holm"] < 0.05
     doubled = swapped(tmp_path / "repeats", table.tolist(), repeats=2)
     assert doubled is not None
-    assert doubled["all"]["q"] == pytest.approx(expected.statistic), "a repeat is no further template"
+    assert doubled["all"]["q"] == pytest.approx(expected.statistic), (
+        "a repeat is no further template"
+    )
 
 
 def test_templates_without_every_group_count_with_those_that_they_have(tmp_path: Path) -> None:
@@ -127,13 +144,29 @@ def test_a_known_difference_is_recovered_and_shown(tmp_path: Path) -> None:
 
     def answer(request: Request) -> Reply:
         post = next(post for text, post in posts.items() if text in request.text)
-        rate = (0.8 if post.gold and post.gold.positive else 0.1) * kept.get(str(post.fields["target"]), 1.0)
+        rate = (0.8 if post.gold and post.gold.positive else 0.1) * kept.get(
+            str(post.fields["target"]), 1.0
+        )
         hateful = chance(post.text) < rate
-        words = "It speaks of a whole group, and that is hateful." if hateful else "It speaks of nobody: not hateful."
+        words = (
+            "It speaks of a whole group, and that is hateful."
+            if hateful
+            else "It speaks of nobody: not hateful."
+        )
         return Reply({"category": "Hateful" if hateful else "NotHate", "explanation": words})
 
     run = tmp_path / "run"
-    command = ["eval", "--graph", "baseline", "--set", "scheme=binary", "--model", "openai:m", "--out", str(run)]
+    command = [
+        "eval",
+        "--graph",
+        "baseline",
+        "--set",
+        "scheme=binary",
+        "--model",
+        "openai:m",
+        "--out",
+        str(run),
+    ]
     with ScriptedServer(answer) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         done = CliRunner().invoke(app, [*command, "--dataset", "group-swap", "--data", "shipped"])
@@ -141,7 +174,10 @@ def test_a_known_difference_is_recovered_and_shown(tmp_path: Path) -> None:
     found = json.loads((run / "metrics.json").read_text())["group_swap"]
     assert (found["hateful"]["templates"], found["all"]["posts"]) == (12, 300)
     swedes, women = (found["hateful"]["groups"][name] for name in ("Swedes", "women"))
-    for each, rate, difference in ((swedes, 0.08, -0.72), (women, 0.8, 0.8 - (10 * 0.8 + 0.08) / 11)):
+    for each, rate, difference in (
+        (swedes, 0.08, -0.72),
+        (women, 0.8, 0.8 - (10 * 0.8 + 0.08) / 11),
+    ):
         assert each["interval"][0] < rate < each["interval"][1]
         assert each["difference_interval"][0] < difference < each["difference_interval"][1]
     assert found["hateful"]["p"] < 0.01
@@ -153,4 +189,6 @@ def test_a_known_difference_is_recovered_and_shown(tmp_path: Path) -> None:
     assert "Are groups treated alike?" in shown
     assert f"Swedes: {100 * swedes['rate']:.1f} %" in shown
     assert shown.count('<svg class="plot" viewBox="0 0 360 308"') == 2
-    assert f"| run | hateful | Swedes | 12 | {100 * swedes['rate']:.1f} |" in text.read_text("utf-8")
+    assert f"| run | hateful | Swedes | 12 | {100 * swedes['rate']:.1f} |" in text.read_text(
+        "utf-8"
+    )

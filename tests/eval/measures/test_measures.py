@@ -80,14 +80,22 @@ def test_by_difficulty_and_pattern_have_stable_names(tmp_path: Path) -> None:
 
 def test_groups_of_other_sets(tmp_path: Path) -> None:
     lines = [
-        line("a", 1, 1, fields={"functionality": "slur_h", "targets": ["women", "migrants"], "implicit": True}),
+        line(
+            "a",
+            1,
+            1,
+            fields={"functionality": "slur_h", "targets": ["women", "migrants"], "implicit": True},
+        ),
         line("b", 1, 0, fields={"functionality": "slur_h", "target": "women", "implicit": True}),
         line("c", 0, 0, fields={"functionality": "ident_nh", "target": None, "implicit": False}),
     ]
     found = measure(tmp_path / "run", lines)
     assert found["by_functionality"]["slur_h"]["accuracy"] == 0.5
     assert found["by_functionality"]["ident_nh"]["recall"] is None  # nothing there is positive
-    assert {name: group["n"] for name, group in found["by_target"].items()} == {"women": 2, "migrants": 1}
+    assert {name: group["n"] for name, group in found["by_target"].items()} == {
+        "women": 2,
+        "migrants": 1,
+    }
     assert found["by_implicit"]["true"]["recall"] == 0.5  # AntiHateAgent, Table 3
 
 
@@ -98,13 +106,18 @@ def test_a_fine_run_over_binary_gold_is_compared_as_yes_or_no(tmp_path: Path) ->
     assert found["confusion"]["names"] == ["not hate", "hate"]
     found = measure(tmp_path / "run", answers("0235", "0110", scheme="binary"))
     assert (found["scheme"], found["accuracy"]) == ("binary", 0.75)
-    assert found["confusion"]["names"] == ["negative", "positive"]  # its own words differ: Sexist, Homophobic, …
+    assert found["confusion"]["names"] == [
+        "negative",
+        "positive",
+    ]  # its own words differ: Sexist, Homophobic, …
 
 
 def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
     nothing = measure(tmp_path / "empty", [], n=10)
     assert (nothing["n"], nothing["missing"]) == (0, 10)
-    assert all(nothing[name] is None and nothing["counting_errors"][name] is None for name in MEASURES)
+    assert all(
+        nothing[name] is None and nothing["counting_errors"][name] is None for name in MEASURES
+    )
     one_class = measure(tmp_path / "one", answers("000", "000"))
     assert (one_class["accuracy"], one_class["macro_f1"]) == (1.0, 1.0)
     assert one_class["precision"] is one_class["recall"] is one_class["f1"] is None
@@ -124,7 +137,10 @@ def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
 
 
 def test_the_rehearsal_model_is_counted(tmp_path: Path) -> None:
-    lines = [line("a", 1, 1, calls=[{"model": REHEARSAL}]), line("b", 1, 1, warnings=["something else"])]
+    lines = [
+        line("a", 1, 1, calls=[{"model": REHEARSAL}]),
+        line("b", 1, 1, warnings=["something else"]),
+    ]
     assert measure(tmp_path / "run", lines)["rehearsed"] == 1
 
 
@@ -135,13 +151,24 @@ def test_cost(tmp_path: Path) -> None:
             0,
             0,
             seconds=float(number),
-            usage={"calls": number, "prompt_tokens": 100, "completion_tokens": 10 * number, "seconds": 1.0},
+            usage={
+                "calls": number,
+                "prompt_tokens": 100,
+                "completion_tokens": 10 * number,
+                "seconds": 1.0,
+            },
             calls=[{"cached": True}, {"cached": False}] if number == 4 else [],
         )
         for number in (1, 2, 3, 4)
     ]
     found = measure(tmp_path / "run", lines)["cost"]
-    calls = {"total": 10, "mean": 2.5, "p50": 2.5, "p95": pytest.approx(3.85), "interval": [1.5, 3.5]}
+    calls = {
+        "total": 10,
+        "mean": 2.5,
+        "p50": 2.5,
+        "p95": pytest.approx(3.85),
+        "interval": [1.5, 3.5],
+    }
     assert found["calls"] == calls
     assert found["tokens"]["total"] == 400 + 100
     assert found["seconds"]["p50"] == 2.5
@@ -170,8 +197,15 @@ def test_repeats(tmp_path: Path) -> None:
     assert found["flip_rate"] == pytest.approx(3 / 4)
 
 
-def test_a_post_that_was_refused_in_one_repeat_flips_only_where_errors_count(tmp_path: Path) -> None:
-    lines = [line("a", 1, 1), line("a", 1, "refusal", repeat=1), line("b", 0, 0), line("b", 0, 0, repeat=1)]
+def test_a_post_that_was_refused_in_one_repeat_flips_only_where_errors_count(
+    tmp_path: Path,
+) -> None:
+    lines = [
+        line("a", 1, 1),
+        line("a", 1, "refusal", repeat=1),
+        line("b", 0, 0),
+        line("b", 0, 0, repeat=1),
+    ]
     found = measure(tmp_path / "run", [*lines, line("c", 0, 0)])["over_repeats"]
     assert (found["posts"], found["flip_rate"], found["kappa"]) == (1, 0.0, 1.0)
     assert (found["counting_errors"]["posts"], found["counting_errors"]["flip_rate"]) == (2, 0.5)
@@ -181,7 +215,9 @@ def test_a_post_that_was_refused_in_one_repeat_flips_only_where_errors_count(tmp
 
 def test_kappa_over_perspectives(tmp_path: Path) -> None:
     def opinions(*stances: str) -> list[JSON]:
-        return [{"id": agent, "stance": stance} for agent, stance in zip("AB", stances, strict=True)]
+        return [
+            {"id": agent, "stance": stance} for agent, stance in zip("AB", stances, strict=True)
+        ]
 
     lines = [
         line("a", 1, 1, opinions=opinions("hate", "not_hate")),

@@ -49,7 +49,13 @@ def on_the_edges(test: Any) -> Any:
 def of(pairs: list[tuple[int, int]], scheme: str) -> JSON:
     top = 1 if scheme == "binary" else 5
     lines = [
-        line(f"p{i}", min(gold, top), NONE.get(answer) or min(answer, top), scheme=scheme, gold_scheme=scheme)
+        line(
+            f"p{i}",
+            min(gold, top),
+            NONE.get(answer) or min(answer, top),
+            scheme=scheme,
+            gold_scheme=scheme,
+        )
         for i, (gold, answer) in enumerate(pairs)
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +95,11 @@ def test_the_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
             assert measured[f"{average}_f1"] == expected
         yes = truth > 0
         said_yes = np.where(answer >= 0, answer > 0, ~yes)
-        for name, judge in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
+        for name, judge in (
+            ("precision", precision_score),
+            ("recall", recall_score),
+            ("f1", f1_score),
+        ):
             assert measured[name] == or_none(judge(yes, said_yes, zero_division=np.nan))
         several = len({*truth.tolist(), *answer.tolist()}) > 1
         varies = min(len(set(each.tolist())) for each in (truth, answer)) > 1
@@ -125,9 +135,13 @@ def test_each_label_and_both_sides(pairs: list[tuple[int, int]], scheme: str) ->
             expected = precision_recall_fscore_support(
                 yes, said_yes, labels=[label], average=None, zero_division=np.nan
             )
-            assert [measured[side][name] for name in names] == [or_none(values[0]) for values in expected[:3]]
+            assert [measured[side][name] for name in names] == [
+                or_none(values[0]) for values in expected[:3]
+            ]
         labels = sorted({*yes.tolist(), *said_yes.tolist()})
-        expected = precision_recall_fscore_support(yes, said_yes, labels=labels, average="macro", zero_division=0)
+        expected = precision_recall_fscore_support(
+            yes, said_yes, labels=labels, average="macro", zero_division=0
+        )
         assert [measured["overall"][name] for name in names] == list(expected[:3])
         assert measured["overall"]["accuracy"] == accuracy_score(yes, said_yes)
 
@@ -135,7 +149,9 @@ def test_each_label_and_both_sides(pairs: list[tuple[int, int]], scheme: str) ->
 @pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(tables=st.lists(PAIRS, min_size=1, max_size=5), scheme=SCHEMES)
-def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[int, int]]], scheme: str) -> None:
+def test_many_tables_at_once_are_measured_as_each_alone(
+    tables: list[list[tuple[int, int]]], scheme: str
+) -> None:
     """The bootstrap measures resamples together, over labels that some of them lack."""
     top = 1 if scheme == "binary" else 5
     counted = np.zeros((len(tables), top + 1, top + 2), dtype=np.int64)
@@ -146,14 +162,17 @@ def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[
     for place, pairs in enumerate(tables):
         alone = of(pairs, scheme)["counting_errors"]
         assert {name: or_none(values[place]) for name, values in together.items()} == {
-            name: alone[name] if alone[name] is None else pytest.approx(alone[name], abs=1e-12) for name in MEASURES
+            name: alone[name] if alone[name] is None else pytest.approx(alone[name], abs=1e-12)
+            for name in MEASURES
         }
 
 
 @pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(PAIRS, SCHEMES, st.data())
-def test_an_outage_cannot_flatter(pairs: list[tuple[int, int]], scheme: str, data: st.DataObject) -> None:
+def test_an_outage_cannot_flatter(
+    pairs: list[tuple[int, int]], scheme: str, data: st.DataObject
+) -> None:
     """Whatever verdicts an outage takes away, right or wrong ones, no measure that counts errors rises for it: none of
     two labels, and of several none that asks whether an answer is right, or yes or no. (A wrong answer that is taken
     away is one false alarm less for the label it fell on, so the F1 of several labels may rise.)"""

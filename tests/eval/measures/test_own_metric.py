@@ -16,7 +16,9 @@ ACCURACY = "sklearn.metrics:accuracy_score"
 
 
 @pytest.mark.parametrize(("accuracy", "differs"), [(0.9, True), (0.75, False)])
-def test_it_agrees_with_our_own_measure_where_it_is_the_same(tmp_path: Path, accuracy: float, differs: bool) -> None:
+def test_it_agrees_with_our_own_measure_where_it_is_the_same(
+    tmp_path: Path, accuracy: float, differs: bool
+) -> None:
     runs = [noisy(tmp_path / "weak", 0.75, 2), noisy(tmp_path / "strong", accuracy, 1, 0.02)]
     figures = measure_runs(runs, metrics=[ACCURACY])
     [metric] = figures["own_metrics"]
@@ -47,7 +49,9 @@ def test_what_is_no_metric_is_named(tmp_path: Path, name: str, fact: str) -> Non
     run = noisy(tmp_path / "run", 0.75, 2)
     outcome = CliRunner().invoke(app, ["report", str(run), "--metric", name])
     assert outcome.exit_code == 2
-    assert [words for words in ("--metric", name, fact) if words not in outcome.stderr] == [], outcome.stderr
+    assert [words for words in ("--metric", name, fact) if words not in outcome.stderr] == [], (
+        outcome.stderr
+    )
     assert not (run / "report.html").exists()
 
 

@@ -47,7 +47,9 @@ def test_posts_are_those_of_published_tables() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("correlation", "size"), [(0.0, 1), (0.4, 5)])
-def test_so_many_simulated_posts_find_the_difference_as_often_as_was_asked(correlation: float, size: int) -> None:
+def test_so_many_simulated_posts_find_the_difference_as_often_as_was_asked(
+    correlation: float, size: int
+) -> None:
     random, request, discordant = np.random.default_rng(5), PowerRequest(0.05, discordant=0.2), 0.2
     posts = plan_posts(request)["independent_posts"] * (1 + (size - 1) * correlation)
     clusters = round(posts / size)
@@ -58,7 +60,9 @@ def test_so_many_simulated_posts_find_the_difference_as_often_as_was_asked(corre
         common = random.choice([-1, 0, 1], p=shares, size=(clusters, 1))
         differences = np.where(random.random((clusters, size)) < sqrt(correlation), common, own)
         found += exchange_test(differences.sum(axis=1))[0] < 0.05
-        seen.append(design_effect(differences.ravel().astype(float), np.repeat(np.arange(clusters), size)))
+        seen.append(
+            design_effect(differences.ravel().astype(float), np.repeat(np.arange(clusters), size))
+        )
     assert found / 600 == pytest.approx(0.8, abs=0.05)
     if size > 1:
         assert np.mean(seen) == pytest.approx(1 + (size - 1) * correlation, rel=0.05)
@@ -66,7 +70,10 @@ def test_so_many_simulated_posts_find_the_difference_as_often_as_was_asked(corre
 
 def test_figures_are_taken_from_runs_and_every_assumption_is_said(tmp_path: Path) -> None:
     def write(name: str, wrong: set[int]) -> Path:
-        lines = [line(f"p{at}", at % 2, (at % 2) ^ (at in wrong), fields={"thread": str(at // 4)}) for at in range(200)]
+        lines = [
+            line(f"p{at}", at % 2, (at % 2) ^ (at in wrong), fields={"thread": str(at // 4)})
+            for at in range(200)
+        ]
         return write_run(tmp_path / name, lines)
 
     # Ten threads of four are right in one run alone, and five threads in the other: they move together.
@@ -81,13 +88,20 @@ def test_figures_are_taken_from_runs_and_every_assumption_is_said(tmp_path: Path
     assert held["posts"] == pytest.approx(
         4 * plan_posts(PowerRequest(0.02, discordant=0.3))["independent_posts"], rel=0.01
     )
-    assert [(each["posts"], each["power"] > 0.8) for each in held["chances"]] == [(200, False), (9999999, True)]
-    alone = json.loads(plan("--detect", "2", "--run", one, "--cluster", "post", "--unpaired", "--json").stdout)[
-        "detect"
+    assert [(each["posts"], each["power"] > 0.8) for each in held["chances"]] == [
+        (200, False),
+        (9999999, True),
     ]
+    alone = json.loads(
+        plan("--detect", "2", "--run", one, "--cluster", "post", "--unpaired", "--json").stdout
+    )["detect"]
     assert (alone["accuracy"], alone["design_effect"]) == (0.8, 1)
-    stated = json.loads(plan("--detect", "2", "--discordant", "0.3", "--design-effect", "4", "--json").stdout)["detect"]
-    assert stated["posts"] == np.ceil(4 * plan_posts(PowerRequest(0.02, discordant=0.3))["independent_posts"])
+    stated = json.loads(
+        plan("--detect", "2", "--discordant", "0.3", "--design-effect", "4", "--json").stdout
+    )["detect"]
+    assert stated["posts"] == np.ceil(
+        4 * plan_posts(PowerRequest(0.02, discordant=0.3))["independent_posts"]
+    )
     # Half of the repeats of each post differ: a square of 1/4 each, of one run's favour or the other's.
     halves = [
         write_run(tmp_path / name, [
@@ -96,9 +110,13 @@ def test_figures_are_taken_from_runs_and_every_assumption_is_said(tmp_path: Path
         ])
         for odd, name in enumerate(("even", "odd"))
     ]  # fmt: skip
-    repeated = json.loads(plan("--detect", "2", "--run", halves[0], "--run", halves[1], "--json").stdout)["detect"]
+    repeated = json.loads(
+        plan("--detect", "2", "--run", halves[0], "--run", halves[1], "--json").stdout
+    )["detect"]
     assert repeated["discordant"] == 0.25
-    same_ids = write_run(tmp_path / "same_ids", [line(f"p{at}", at % 2, 0) for at in range(200)], dataset="fhm")
+    same_ids = write_run(
+        tmp_path / "same_ids", [line(f"p{at}", at % 2, 0) for at in range(200)], dataset="fhm"
+    )
     undecided = write_run(tmp_path / "undecided", [line("q", 1, "refusal")])
     for arguments, names in (
         (("--detect", "2", "--run", one, "--run", same_ids), "run: the two runs share no decided post"),

@@ -20,9 +20,14 @@ def test_against_counting(seed: int) -> None:
     assert cut is not None
     ours = probability >= cut
     assert (nearest.removed, nearest.agreeing) == (ours.sum(), (ours == removed).sum())
-    assert (nearest.only_ours, nearest.only_theirs) == ((ours & ~removed).sum(), (~ours & removed).sum())
+    assert (nearest.only_ours, nearest.only_theirs) == (
+        (ours & ~removed).sum(),
+        (~ours & removed).sum(),
+    )
     possible = [int((probability >= each).sum()) for each in (*np.unique(probability), 1.1)]
-    assert abs(nearest.removed - removed.sum()) == min(abs(each - removed.sum()) for each in possible)
+    assert abs(nearest.removed - removed.sum()) == min(
+        abs(each - removed.sum()) for each in possible
+    )
     if nearest.removed == removed.sum():
         assert match.other_side is None
     else:
@@ -32,7 +37,10 @@ def test_against_counting(seed: int) -> None:
         assert not [each for each in possible if low < each < high], "nothing lies between the two"
     alike = []
     for level in np.unique(probability):
-        mine, theirs = ((probability >= level) & ~removed).sum(), (~(probability >= level) & removed).sum()
+        mine, theirs = (
+            ((probability >= level) & ~removed).sum(),
+            (~(probability >= level) & removed).sum(),
+        )
         p = binomtest(int(mine), int(mine + theirs), 0.5).pvalue if mine + theirs else 1.0
         alike += [level] if p > 0.05 else []
     if match.interval is None:
@@ -58,7 +66,9 @@ def test_a_log_that_removes_all_or_nothing() -> None:
     none = match_removal(probability, np.array([False, False])).nearest
     assert (none.threshold, none.removed) == (1.0, 0)
     sure = match_removal(np.array([1.0, 0.4]), np.array([False, False])).nearest
-    assert (sure.threshold, sure.removed) == (None, 0), "no threshold spares a post of probability 1"
+    assert (sure.threshold, sure.removed) == (None, 0), (
+        "no threshold spares a post of probability 1"
+    )
 
 
 def test_the_threshold_is_the_shortest_number_that_does_it() -> None:

@@ -26,7 +26,9 @@ AGE = '[[clauses]]\nid = "1.6"\ncategory = "OtherHate"\nrule = "An insult becaus
 # The shipped policy with a clause of its own on age, and in other ways.
 ADDED = OLD.replace("[translations.de]\n", f"{AGE}\n[translations.de]\n", 1)
 REWORDED = OLD.replace("body size or social class.", "body size.", 1)
-ELSEWHERE = REWORDED.replace("ideology or their position", "ideology, their club or their position", 1)
+ELSEWHERE = REWORDED.replace(
+    "ideology or their position", "ideology, their club or their position", 1
+)
 
 
 def run(folder: Path, policy: str, lines: list[dict[str, Any]], **settings: Any) -> RunColumns:
@@ -34,7 +36,9 @@ def run(folder: Path, policy: str, lines: list[dict[str, Any]], **settings: Any)
     return read_columns(write_run(folder, lines, **texts))
 
 
-def change(tmp_path: Path, old: Any, new: Any, before: str = OLD, after: str = ADDED, **settings: Any) -> JSON | None:
+def change(
+    tmp_path: Path, old: Any, new: Any, before: str = OLD, after: str = ADDED, **settings: Any
+) -> JSON | None:
     """The rule change between posts a, b, …; a post is its verdict, or its verdict and what else its line holds."""
 
     def lines(posts: Any) -> list[dict[str, Any]]:
@@ -67,8 +71,15 @@ def test_which_should_have_changed(tmp_path: Path, by: str, old: Any, new: Any, 
     found = change(tmp_path, old, new, after=after)
     assert found is not None
     assert (found["by"], found["one_clause"], found["clauses_shown"]) == (by, True, True)
-    assert [(found[name]["n"], found[name]["value"]) for name in ("should", "should_not")] == [(2, 0.5), (2, 0.5)]
-    assert (found["stuck"], found["beside"], found["difference"]["difference"]) == (["b"], ["c"], 0.0)
+    assert [(found[name]["n"], found[name]["value"]) for name in ("should", "should_not")] == [
+        (2, 0.5),
+        (2, 0.5),
+    ]
+    assert (found["stuck"], found["beside"], found["difference"]["difference"]) == (
+        ["b"],
+        ["c"],
+        0.0,
+    )
 
 
 def test_what_differs_between_the_policies(tmp_path: Path) -> None:
@@ -90,7 +101,10 @@ def test_known_rates_are_recovered_and_shown(tmp_path: Path) -> None:
     (tmp_path / "added.toml").write_text(ADDED, "utf-8")
     (tmp_path / "old.toml").write_text(f"{OLD}\n# ours\n", "utf-8")
     ages = [number % 2 == 0 for number in range(POSTS)]
-    rows = [f"p{n},Number {n}. He is {'too old' if age else 'too slow'}.,0,{'1.6' * age}" for n, age in enumerate(ages)]
+    rows = [
+        f"p{n},Number {n}. He is {'too old' if age else 'too slow'}.,0,{'1.6' * age}"
+        for n, age in enumerate(ages)
+    ]
     (tmp_path / "posts.csv").write_text("\n".join(["id,text,label,clause", *rows]))
     draws = random.Random(3)
     follows = [draws.random() < (0.7 if age else 0.05) for age in ages]
@@ -100,22 +114,39 @@ def test_known_rates_are_recovered_and_shown(tmp_path: Path) -> None:
         is_new = "An insult because of age" in request.text
         hateful = is_new and follows[number]
         reason = (
-            "It insults an old man, and that is hateful." if hateful else "It is about speed, so it is not hateful."
+            "It insults an old man, and that is hateful."
+            if hateful
+            else "It is about speed, so it is not hateful."
         )
         return Reply({"category": "Hateful" if hateful else "NotHate", "explanation": reason})
 
     setups = "".join(
-        f'[entries.{name}]\nsettings = {{ policy = "{tmp_path}/{name}.toml" }}\n' for name in ("old", "added")
+        f'[entries.{name}]\nsettings = {{ policy = "{tmp_path}/{name}.toml" }}\n'
+        for name in ("old", "added")
     )
     head = 'graph = "baseline"\nsettings = { scheme = "binary", model = "openai:m" }\n'
     (tmp_path / "setups.toml").write_text(head + setups)
-    command = ["compare", str(tmp_path / "setups.toml"), "--on", str(tmp_path / "posts.csv"), "--cluster", "post"]
+    command = [
+        "compare",
+        str(tmp_path / "setups.toml"),
+        "--on",
+        str(tmp_path / "posts.csv"),
+        "--cluster",
+        "post",
+    ]
     with ScriptedServer(answer) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        done = CliRunner().invoke(app, [*command, "--out", str(tmp_path / "out"), "--yes", "--json"])
+        done = CliRunner().invoke(
+            app, [*command, "--out", str(tmp_path / "out"), "--yes", "--json"]
+        )
     assert done.exit_code == 0, done.output
     (found,) = json.loads(done.stdout)["rule_changes"]
-    assert (found["first"], found["second"], found["added"], found["by"]) == ("old", "added", ["1.6"], "clause")
+    assert (found["first"], found["second"], found["added"], found["by"]) == (
+        "old",
+        "added",
+        ["1.6"],
+        "clause",
+    )
     true = {"should": 0.7, "should_not": 0.05, "difference": 0.65}
     for name, rate in true.items():
         low, high = found[name]["interval"]

@@ -27,7 +27,9 @@ class Planned(NamedTuple):
 
 def data_of(dataset: str, sets: Path) -> list[str]:
     names = dataset.split("+")
-    given = [str(sets / dataset)] if len(names) == 1 else [f"{name}={sets / name}" for name in names]
+    given = (
+        [str(sets / dataset)] if len(names) == 1 else [f"{name}={sets / name}" for name in names]
+    )
     return ["--dataset", dataset, *(word for each in given for word in ("--data", each))]
 
 

@@ -8,7 +8,17 @@ from pathlib import Path
 from tests.eval.datasets.published import table, written
 
 GHC = ("Hate", "HD", "CV", "VO", "REL", "RAE", "SXO", "GEN", "IDL", "NAT", "POL", "MPH", "EX", "IM")
-UNSMILE = ("여성/가족", "남성", "성소수자", "인종/국적", "연령", "지역", "종교", "기타 혐오", "악플/욕설")
+UNSMILE = (
+    "여성/가족",
+    "남성",
+    "성소수자",
+    "인종/국적",
+    "연령",
+    "지역",
+    "종교",
+    "기타 혐오",
+    "악플/욕설",
+)
 
 
 def write_all(folder: Path) -> Path:
@@ -22,7 +32,10 @@ def write_all(folder: Path) -> Path:
 
 def _arcade(folder: Path) -> None:
     post = {"tweet_text": "word", "image_path": "", "text_label": 0, "image_label": 0}
-    written(folder / "h-vli/test_set.json", {str(n): {**post, "final_label": n % 6} for n in range(1178)})
+    written(
+        folder / "h-vli/test_set.json",
+        {str(n): {**post, "final_label": n % 6} for n in range(1178)},
+    )
     _lines(
         folder / "fhm/dev.jsonl",
         [{"id": f"{n:05}", "text": f"word-{n}.", "img": "", "label": n % 2} for n in range(500)],
@@ -44,7 +57,8 @@ def _antihate(folder: Path) -> None:
     table(
         folder / "ghc/GabHateCorpus_annotations.tsv",
         [
-            {"ID": n, "Annotator": 0, "Text": f"post {n}"} | {name: int(name in kinds[n % 4]) for name in GHC}
+            {"ID": n, "Annotator": 0, "Text": f"post {n}"}
+            | {name: int(name in kinds[n % 4]) for name in GHC}
             for n in range(1100)
         ],
         "\t",
@@ -64,17 +78,26 @@ def _antihate(folder: Path) -> None:
 def _predict(folder: Path) -> None:
     numbers = range(500)
     labels = ("normal", "offensive")
-    _lines(folder / "k-haters/test.jsonl", [{"text": f"글 {n}", "label": labels[n % 2]} for n in numbers])
+    _lines(
+        folder / "k-haters/test.jsonl",
+        [{"text": f"글 {n}", "label": labels[n % 2]} for n in numbers],
+    )
     (folder / "k-mhas").mkdir()
     rows = "".join(f"글 {n}\t{8 if n % 2 else 2}\n" for n in numbers)
     (folder / "k-mhas/kmhas_test.txt").write_text(f"document\tlabel\n{rows}", encoding="utf-8")
     written(
         folder / "kold/kold_v1.json",
-        [{"guid": str(n), "comment": f"글 {n}", "OFF": n % 2 == 1, "TGT": None, "GRP": None} for n in numbers],
+        [
+            {"guid": str(n), "comment": f"글 {n}", "OFF": n % 2 == 1, "TGT": None, "GRP": None}
+            for n in numbers
+        ],
     )
     table(
         folder / "kodoli/kodoli.csv",
-        [{"index": n, "sentences": f"글 {n}", "offensiveness": "OFFEN" if n % 2 else "NOT"} for n in numbers],
+        [
+            {"index": n, "sentences": f"글 {n}", "offensiveness": "OFFEN" if n % 2 else "NOT"}
+            for n in numbers
+        ],
     )
     table(
         folder / "unsmile/unsmile_valid_v1.0.tsv",
@@ -98,4 +121,6 @@ def _mv_debate(folder: Path) -> None:
 
 def _lines(path: Path, rows: list[dict[str, object]]) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
+    )

@@ -16,14 +16,21 @@ from tribunal.eval.datasets import Sample
 def kinds(plan: Planned) -> Counter[tuple[str, bool, bool]]:
     """How many posts of each set, gold and implicitness."""
     return Counter(
-        (post.fields.get("dataset", ""), bool(post.gold and post.gold.positive), bool(post.fields.get("implicit")))
+        (
+            post.fields.get("dataset", ""),
+            bool(post.gold and post.gold.positive),
+            bool(post.fields.get("implicit")),
+        )
         for post in plan.posts
     )
 
 
 def test_the_posts_of_antihates_tables(sets: Path, plans: list[Planned]) -> None:
     assert kinds(planned(plans, sets, "antihate-table3/agent", "4chan")) == {("", True, True): 78}
-    assert kinds(planned(plans, sets, "antihate-table4", "ghc")) == {("", True, True): 100, ("", False, False): 100}
+    assert kinds(planned(plans, sets, "antihate-table4", "ghc")) == {
+        ("", True, True): 100,
+        ("", False, False): 100,
+    }
     table4 = planned(plans, sets, "antihate-table4", "sbic")
     assert kinds(table4) == {("", True, False): 100, ("", False, False): 100}
     assert {post.fields["who_target"] for post in table4.posts} == {0.0}
@@ -33,7 +40,9 @@ def test_the_posts_of_antihates_tables(sets: Path, plans: list[Planned]) -> None
     }  # fmt: skip
     assert (pooled.run["dataset"], len(pooled.run["data"]["files"])) == ("sbic+ghc", 4)
     # A smaller sample lies within a larger one: the pool's in Table 4's, and that in Table 2's.
-    sbic = {post.id.removeprefix("sbic:") for post in pooled.posts if post.fields["dataset"] == "sbic"}
+    sbic = {
+        post.id.removeprefix("sbic:") for post in pooled.posts if post.fields["dataset"] == "sbic"
+    }
     whole = {post.id for post in planned(plans, sets, "antihate-table2", "sbic").posts}
     assert sbic < {post.id for post in table4.posts} < whole
 
@@ -46,9 +55,13 @@ def test_some_of_a_papers_sample(sets: Path, plans: list[Planned]) -> None:
     assert some.run["protocol"]["departures"] == {"samples": {"paper": 504, "run": 11}}
     assert "samples is 11, in the paper 504" in some.warnings[-1]
     assert len(planned(plans, sets, "paper", "h-vli", "--samples", "7", "--seed", "3").posts) == 7
-    says = error("eval", "--protocol", "paper", *data_of("ghc", sets), "--out", "run", "--samples", "505")
+    says = error(
+        "eval", "--protocol", "paper", *data_of("ghc", sets), "--out", "run", "--samples", "505"
+    )
     assert "samples: 505: is not within the paper's own 504" in says
-    says = error("eval", "--protocol", "paper", *data_of("ghc", sets), "--out", "run", "--balance", "label")
+    says = error(
+        "eval", "--protocol", "paper", *data_of("ghc", sets), "--out", "run", "--balance", "label"
+    )
     assert "balance: a paper's sample has a balance of its own" in says
 
 
@@ -74,14 +87,25 @@ def test_a_balance_by_fields(sets: Path, plans: list[Planned]) -> None:
         (0, False): 8, (1, False): 8, (1, True): 8,
     }  # fmt: skip
     found = drawn("sbic+ghc", "--balance", "dataset,label", "--samples", "5")
-    assert Counter((post.fields["dataset"], post.gold.label) for post in found if post.gold) == dict.fromkeys(
-        [("sbic", 0), ("sbic", 1), ("ghc", 0), ("ghc", 1)], 5
-    )
+    assert Counter(
+        (post.fields["dataset"], post.gold.label) for post in found if post.gold
+    ) == dict.fromkeys([("sbic", 0), ("sbic", 1), ("ghc", 0), ("ghc", 1)], 5)
 
     def refused(dataset: str, balance: str, samples: int = 9) -> str:
-        return error("eval", *data_of(dataset, sets), "--out", "run", "--balance", balance, "--samples", str(samples))
+        return error(
+            "eval",
+            *data_of(dataset, sets),
+            "--out",
+            "run",
+            "--balance",
+            balance,
+            "--samples",
+            str(samples),
+        )
 
-    assert "balance: the posts of sbic have no colour; they have who_target, targets" in refused("sbic", "colour")
+    assert "balance: the posts of sbic have no colour; they have who_target, targets" in refused(
+        "sbic", "colour"
+    )
     assert "balance: targets: holds several values a post" in refused("sbic", "targets")
     assert "too many for 4chan (all), which has 1,922 implicit false, 78 implicit true" in refused(
         "4chan", "implicit", 79
@@ -112,7 +136,11 @@ def test_paper_is_the_table_of_the_sets_own_paper_for_the_graph(
     dataset: str, more: tuple[str, ...], meant: str, sets: Path, plans: list[Planned]
 ) -> None:
     note = planned(plans, sets, "paper", dataset, *more).run["protocol"]
-    assert (note["asked"], f"{note['name']}/{note['condition']}", note["departures"]) == ("paper", meant, {})
+    assert (note["asked"], f"{note['name']}/{note['condition']}", note["departures"]) == (
+        "paper",
+        meant,
+        {},
+    )
 
 
 def test_a_graph_of_no_paper_takes_its_posts_alone(sets: Path, plans: list[Planned]) -> None:
@@ -120,27 +148,41 @@ def test_a_graph_of_no_paper_takes_its_posts_alone(sets: Path, plans: list[Plann
     assert (peer.job.graph, peer.job.count, peer.job.context.rounds) == ("self_consistency", 500, 3)
     assert "no table of a paper has the graph self_consistency on fhm" in peer.warnings[0]
     hybrid = planned(plans, sets, "paper", "fhm", "--graph", "tribunal")
-    assert (hybrid.job.graph, hybrid.job.context.rounds, hybrid.job.context.scheme) == ("tribunal", 2, "binary")
+    assert (hybrid.job.graph, hybrid.job.context.rounds, hybrid.job.context.scheme) == (
+        "tribunal",
+        2,
+        "binary",
+    )
     assert hybrid.run["protocol"]["departures"] == {"graph": {"paper": "arcade", "run": "tribunal"}}
 
 
-def test_the_condition_is_the_one_that_was_asked_for_in_other_words(sets: Path, plans: list[Planned]) -> None:
+def test_the_condition_is_the_one_that_was_asked_for_in_other_words(
+    sets: Path, plans: list[Planned]
+) -> None:
     def condition(protocol: str, dataset: str, *more: str) -> str:
         return str(planned(plans, sets, protocol, dataset, *more).run["protocol"]["condition"])
 
     assert condition("antihate-table4", "sbic", "--set", "mode=no-details") == "no-details"
     assert condition("arcade-table5", "fhm", "--rounds", "3") == "k3"
     assert condition("arcade-table5", "h-vli", "--graph", "multiround") == "multiround"
-    assert condition("antihate-figure3", "sbic", "--set", "temperatures.researcher=1.5") == "agent-t1.5"
+    assert (
+        condition("antihate-figure3", "sbic", "--set", "temperatures.researcher=1.5")
+        == "agent-t1.5"
+    )
     plan = planned(plans, sets, "arcade-table5", "h-vli")
     assert plan.run["protocol"]["condition"] == "proposed"
-    assert "this is its condition proposed (ARCADE, with K as proposed); the others are" in plan.warnings[0]
+    assert (
+        "this is its condition proposed (ARCADE, with K as proposed); the others are"
+        in plan.warnings[0]
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- departures
 
 
-def test_what_one_sets_oneself_beats_the_protocol_and_is_said(sets: Path, plans: list[Planned]) -> None:
+def test_what_one_sets_oneself_beats_the_protocol_and_is_said(
+    sets: Path, plans: list[Planned]
+) -> None:
     plan = planned(
         plans, sets, "arcade-table4/arcade", "fhm", "--rounds", "3", "--scheme", "fine", "--repeats", "2",
         "--set", "judge_draws=3", "--set", "temperatures.judge=0.7", "--model", "rehearsal",
@@ -157,7 +199,18 @@ def test_what_one_sets_oneself_beats_the_protocol_and_is_said(sets: Path, plans:
     says = plan.warnings[-1]
     assert says.startswith("arcade-table4/arcade: not the paper's run: ")
     assert "rounds is 3, in the paper 2" in says
-    same = planned(plans, sets, "arcade-table4/arcade", "fhm", "--rounds", "2", "--scheme", "binary", "--seed", "5")
+    same = planned(
+        plans,
+        sets,
+        "arcade-table4/arcade",
+        "fhm",
+        "--rounds",
+        "2",
+        "--scheme",
+        "binary",
+        "--seed",
+        "5",
+    )
     assert same.run["protocol"]["departures"] == {}
 
 
@@ -166,8 +219,19 @@ def test_the_papers_models_are_asked_where_one_says_so(sets: Path, plans: list[P
     assert own.job.context.aux_model is None
     assert "the paper's models are Qwen3-VL-Plus" in own.warnings[0]
     assert "--paper-models" in own.warnings[0]
-    theirs = planned(plans, sets, "arcade-table4/arcade", "fhm", "--paper-models", "--set", "judge_model=openai:gpt-4o")
-    assert (theirs.job.context.aux_model, theirs.job.context.judge_model) == ("qwen:qwen3-vl-plus", "openai:gpt-4o")
+    theirs = planned(
+        plans,
+        sets,
+        "arcade-table4/arcade",
+        "fhm",
+        "--paper-models",
+        "--set",
+        "judge_model=openai:gpt-4o",
+    )
+    assert (theirs.job.context.aux_model, theirs.job.context.judge_model) == (
+        "qwen:qwen3-vl-plus",
+        "openai:gpt-4o",
+    )
     assert theirs.warnings == [warning for warning in theirs.warnings if "models" not in warning]
     weak = planned(plans, sets, "arcade-table5/weak-strong", "h-vli", "--paper-models").job.context
     assert (weak.aux_model, weak.judge_model) == ("qwen:qwen-vl-plus", "qwen:qwen3-vl-plus")
@@ -181,7 +245,10 @@ def test_the_papers_models_are_asked_where_one_says_so(sets: Path, plans: list[P
     says = error("eval", *data_of("h-vli", sets), *given, "arcade-table5/weak-strong")
     assert "is made by its models (aux_model qwen:qwen-vl-plus" in says
     says = error("eval", *data_of("mmsd", sets), *given, "mv-debate-table1/symmetric")
-    assert "is made by its models (line_up mv-debate-paper-mad); ask for the paper's (--paper-models)" in says
+    assert (
+        "is made by its models (line_up mv-debate-paper-mad); ask for the paper's (--paper-models)"
+        in says
+    )
     says = error("eval", *data_of("sbic", sets), *given, "antihate-table2", "--paper-models")
     assert "no model of the paper's can be asked by name here" in says
 

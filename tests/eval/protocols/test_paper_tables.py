@@ -90,16 +90,22 @@ def test_a_condition_plans_the_papers_posts_and_settings(
     yes_or_no = "task" in settings
     held = {name: value for name, value in plan.run["settings"].items() if name != "policy"}
     # Every prompt of PREDICT's paper asks for the label before the reason.
-    assert held.pop("answer_order", "reason-first") == ("label-first" if graph == "predict" else "reason-first")
+    assert held.pop("answer_order", "reason-first") == (
+        "label-first" if graph == "predict" else "reason-first"
+    )
     assert held == {**settings, **({"scheme": "binary"} if yes_or_no else {})}
-    assert (plan.run["protocol"]["name"], plan.run["protocol"]["condition"]) == tuple(protocol.split("/"))
+    assert (plan.run["protocol"]["name"], plan.run["protocol"]["condition"]) == tuple(
+        protocol.split("/")
+    )
     assert plan.run["protocol"]["departures"] == {}
     assert not any("not the paper's run" in warning for warning in plan.warnings)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", load_protocols())
-def test_every_condition_can_be_planned_on_each_of_its_sets(name: str, sets: Path, plans: list[Planned]) -> None:
+def test_every_condition_can_be_planned_on_each_of_its_sets(
+    name: str, sets: Path, plans: list[Planned]
+) -> None:
     held = load_protocols()[name]
     for dataset in held.datasets:
         for condition, row in held.conditions_on(dataset).items():
@@ -121,8 +127,14 @@ def test_what_a_protocol_says_there_is(name: str) -> None:
         assert row.graph in GRAPHS
         assert row.by_dataset.keys() <= held.datasets.keys()
         assert set(row.datasets) <= held.datasets.keys()
-        named = {*row.settings, *row.models, *(each for sets in row.by_dataset.values() for each in sets)}
-        assert all(row.graph in (SETTINGS[each].graphs or (row.graph,)) for each in named), condition
+        named = {
+            *row.settings,
+            *row.models,
+            *(each for sets in row.by_dataset.values() for each in sets),
+        }
+        assert all(row.graph in (SETTINGS[each].graphs or (row.graph,)) for each in named), (
+            condition
+        )
         for dataset in row.datasets or held.datasets:
             sets = held.settings_of(condition, dataset)
             context_from({**sets, **held.models_of(condition)})

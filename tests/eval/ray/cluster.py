@@ -24,15 +24,30 @@ def posts_file(folder: Path, number: int) -> Path:
     path = folder / "posts.jsonl"
     with path.open("w") as file:
         for place in range(number):
-            file.write(json.dumps({"id": f"post-{place}", "text": f"word-{place}. " + "more words " * 10}) + "\n")
+            file.write(
+                json.dumps({"id": f"post-{place}", "text": f"word-{place}. " + "more words " * 10})
+                + "\n"
+            )
     return path
 
 
 def started(posts: Path, out: Path | str, *more: str) -> subprocess.Popen[str]:
     """`tribunal batch` over posts, in a process and a group of its own."""
-    command = [sys.executable, "-m", "tribunal", "batch", str(posts), "--out", str(out), "--graph", "baseline"]
+    command = [
+        sys.executable,
+        "-m",
+        "tribunal",
+        "batch",
+        str(posts),
+        "--out",
+        str(out),
+        "--graph",
+        "baseline",
+    ]
     command += ["--model", "openai:scripted", "--json", *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
 
 
 def places(folder: Path) -> Counter[int]:
@@ -58,11 +73,24 @@ def harmed(number: int, most_calls: int) -> dict[str, Any]:
         out = Path(folder) / "out.jsonl"
         posts = posts_file(Path(folder), number)
         with three_nodes() as cluster:
-            more = ("--engine", "ray", "--address", cluster.address, "--workers", "4", "--concurrency", "64", *limit)
+            more = (
+                "--engine",
+                "ray",
+                "--address",
+                cluster.address,
+                "--workers",
+                "4",
+                "--concurrency",
+                "64",
+                *limit,
+            )
             said, exits = [], []
             first = started(posts, out, *more)
             _until(lambda: server.served > number * 0.2, first)
-            os.kill(next(pid for node in cluster.list_all_nodes() for pid in workers_of(node)), signal.SIGKILL)
+            os.kill(
+                next(pid for node in cluster.list_all_nodes() for pid in workers_of(node)),
+                signal.SIGKILL,
+            )
             _until(lambda: server.served > number * 0.4, first)
             cluster.remove_node(cluster.list_all_nodes()[-1], allow_graceful=False)
             _until(lambda: server.served > number * 0.6, first)
@@ -74,7 +102,13 @@ def harmed(number: int, most_calls: int) -> dict[str, Any]:
             exits.append(again.returncode)
         found = places(out.with_name("out.jsonl.run"))
         twice = sum(1 for times in found.values() if times > 1)
-        return {"lines": sum(found.values()), "twice": twice, "served": server.served, "exits": exits, "said": said}
+        return {
+            "lines": sum(found.values()),
+            "twice": twice,
+            "served": server.served,
+            "exits": exits,
+            "said": said,
+        }
 
 
 @contextlib.contextmanager
@@ -82,7 +116,9 @@ def three_nodes() -> Iterator[Any]:
     """Yield a cluster of three nodes of two processors each on this machine; the driver's is the first."""
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False}
+    )
     try:
         cluster.add_node(num_cpus=2)
         cluster.add_node(num_cpus=2)
@@ -95,7 +131,11 @@ def workers_of(node: Any) -> list[int]:
     """Return the processes on a node of a cluster on this machine that decide posts."""
     raylet = node.all_processes["raylet"][0].process.pid
     children = Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()
-    return [int(child) for child in children if b"ClusterWorker" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [
+        int(child)
+        for child in children
+        if b"ClusterWorker" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
 
 
 def _until(happened: Callable[[], bool], run: subprocess.Popen[str]) -> None:

@@ -31,7 +31,9 @@ def ended(posts: Path, out: Path | str, *more: str) -> tuple[int, str, str]:
 def test_a_worker_a_node_and_the_driver_are_killed_and_every_post_is_there_once() -> None:
     took = harmed(1200, 0)
     assert (took["lines"], took["twice"], took["exits"]) == (1200, 0, [-9, 0]), took["said"]
-    assert took["served"] <= 1200 + 64 + 2 * 32  # what was in flight when somebody was killed, and nothing else
+    assert (
+        took["served"] <= 1200 + 64 + 2 * 32
+    )  # what was in flight when somebody was killed, and nothing else
 
 
 def test_the_budget_is_kept_whoever_is_killed() -> None:
@@ -61,10 +63,15 @@ def test_an_outage_stops_the_run_and_afterwards_it_goes_on(tmp_path: Path) -> No
     assert places(tmp_path / "out.jsonl.run") == dict.fromkeys(range(60), 1)
 
 
-def test_a_rest_that_one_worker_is_told_of_is_kept_by_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rest_that_one_worker_is_told_of_is_kept_by_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "one key")
     monkeypatch.setenv("OPENAI_API_KEY_1", "another key")
-    answer, rested = court_script(), list[str]()  # the key that is to rest, and of every request after
+    answer, rested = (
+        court_script(),
+        list[str](),
+    )  # the key that is to rest, and of every request after
 
     def script(request: Request) -> Reply | Fault:
         key = request.headers["authorization"]
@@ -98,7 +105,11 @@ def test_a_folder_of_parts_in_an_object_store_goes_on_from_what_is_there(
     ):  # fmt: skip
         monkeypatch.setenv(name, value)
     try:
-        s3 = S3FileSystem(endpoint_override=f"http://{host}:{port}", region="us-east-1", allow_bucket_creation=True)
+        s3 = S3FileSystem(
+            endpoint_override=f"http://{host}:{port}",
+            region="us-east-1",
+            allow_bucket_creation=True,
+        )
         s3.create_dir("bucket")
         posts, out = posts_file(tmp_path, 60), "s3://bucket/decided/"
         with OpenAIServer(court_script()) as server:

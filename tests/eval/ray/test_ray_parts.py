@@ -29,7 +29,9 @@ def parts(folder: Path, machine: str) -> tuple[PartsFolder, Path]:
     """The parts of a run over six posts, and the run's folder on a machine."""
     run, posts = folder / machine, folder / "posts.jsonl"
     run.mkdir(exist_ok=True)
-    posts.write_text("".join(json.dumps({"text": f"word-{place}", "likes": place}) + "\n" for place in range(6)))
+    posts.write_text(
+        "".join(json.dumps({"text": f"word-{place}", "likes": place}) + "\n" for place in range(6))
+    )
     return PartsFolder(parse_location(folder / "out"), run, PostTable(posts), 6), run
 
 
@@ -55,16 +57,25 @@ async def test_a_run_goes_on_from_its_parts_on_another_machine(tmp_path: Path) -
     assert found(tmp_path) == rows(0, 2, 5)
     second, other = parts(tmp_path, "two")
     await second.begin(WANTED)
-    assert [json.loads(each)["place"] for each in (other / RESULTS).read_bytes().splitlines()] == [2, 0, 5]
+    assert [json.loads(each)["place"] for each in (other / RESULTS).read_bytes().splitlines()] == [
+        2,
+        0,
+        5,
+    ]
     assert json.loads((other / RUN).read_text()) == WANTED
     decide(other, 4, 1, 3)
     second.finish(whole=True)
     assert found(tmp_path) == rows(*range(6))
-    assert sum(part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"]) == 6
+    assert (
+        sum(part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"])
+        == 6
+    )
     assert json.loads((tmp_path / "out" / FOLDER_RUN).read_text())["finished"]
 
 
-async def test_what_was_decided_and_not_yet_written_is_written_by_the_next_start(tmp_path: Path) -> None:
+async def test_what_was_decided_and_not_yet_written_is_written_by_the_next_start(
+    tmp_path: Path,
+) -> None:
     first, run = parts(tmp_path, "one")
     await first.begin(WANTED)
     decide(run, 0, 1)  # and it was killed
@@ -75,7 +86,9 @@ async def test_what_was_decided_and_not_yet_written_is_written_by_the_next_start
     assert found(tmp_path) == rows(0, 1, 2)
 
 
-async def test_parts_are_written_while_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_parts_are_written_while_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tribunal.eval.runs.parts._ROWS", 2)
     first, run = parts(tmp_path, "one")
     await first.begin(WANTED)
@@ -107,7 +120,10 @@ async def test_results_whose_part_could_not_be_listed_are_written_once(
     watch(RunTally(total=6, done=3))
     first.finish(whole=False)
     assert found(tmp_path) == rows(0, 1, 2)
-    assert sum(part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"]) == 3
+    assert (
+        sum(part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"])
+        == 3
+    )
 
 
 async def test_a_part_that_was_written_and_not_yet_listed_counts(tmp_path: Path) -> None:
@@ -122,7 +138,9 @@ async def test_a_part_that_was_written_and_not_yet_listed_counts(tmp_path: Path)
     assert len((other / RESULTS).read_bytes().splitlines()) == 2
 
 
-async def test_a_command_that_another_has_taken_over_from_is_ended_and_its_late_part_removed(tmp_path: Path) -> None:
+async def test_a_command_that_another_has_taken_over_from_is_ended_and_its_late_part_removed(
+    tmp_path: Path,
+) -> None:
     first, run = parts(tmp_path, "one")
     await first.begin(WANTED)
     second, other = parts(tmp_path, "two")
@@ -131,7 +149,9 @@ async def test_a_command_that_another_has_taken_over_from_is_ended_and_its_late_
     with pytest.raises(BadInput, match="another command has begun to go on with this run"):
         first.finish(whole=False)
     late = tmp_path / "out" / "part-00001-00000007.parquet"
-    late.write_bytes(PartColumns({"text": "string"}).encode_part([ResultRow(1, 0, line(1, "late"), {})]))
+    late.write_bytes(
+        PartColumns({"text": "string"}).encode_part([ResultRow(1, 0, line(1, "late"), {})])
+    )
     decide(other, *range(6))
     second.finish(whole=True)
     assert not late.exists()
@@ -154,7 +174,9 @@ async def test_a_folder_that_was_begun_otherwise_is_refused(tmp_path: Path) -> N
 def test_a_part_with_the_cells_of_its_rows_is_read_by_anybody(tmp_path: Path) -> None:
     shape = PartColumns({"text": "string", "record": "string", "likes": "int64"})
     cells = {"text": "a post", "record": 7, "likes": 12}
-    (tmp_path / "part-00001-00000000.parquet").write_bytes(shape.encode_part([ResultRow(3, 0, line(3), cells)]))
+    (tmp_path / "part-00001-00000000.parquet").write_bytes(
+        shape.encode_part([ResultRow(3, 0, line(3), cells)])
+    )
     [told] = pq.read_table(tmp_path).to_pylist()
     assert (told["text"], told["record"], told["likes"]) == ("a post", "7", 12)
     assert (told["outcome"], told["label"], told["place"]) == ("verdict", 0, 3)

@@ -33,8 +33,14 @@ def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 async def worker(folder: Path, **differs: object) -> ClusterWorker:
     """A worker whose leader has found these pins where it is."""
     context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1})
-    run = {**describe_surroundings("baseline", context), **await collect_pins("baseline", context), **differs}
-    order, _ = order_of_job(RunJob("baseline", context, samples=(), count=0), None, pins_of_run(run))
+    run = {
+        **describe_surroundings("baseline", context),
+        **await collect_pins("baseline", context),
+        **differs,
+    }
+    order, _ = order_of_job(
+        RunJob("baseline", context, samples=(), count=0), None, pins_of_run(run)
+    )
     return ClusterWorker(order.model_dump(mode="json"), str(folder))
 
 
@@ -55,13 +61,21 @@ async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(tmp_path: Path) 
         run.cancel()
     assert answer == {"number": 0, "end": "decided", "unkept": 0, "slowed": {}}
     held = json.loads(line)
-    assert (held["place"], held["repeat"], held["post_id"], held["outcome"]) == (3, 0, "post-3", "verdict")
+    assert (held["place"], held["repeat"], held["post_id"], held["outcome"]) == (
+        3,
+        0,
+        "post-3",
+        "verdict",
+    )
 
 
 @pytest.mark.parametrize(
     ("differs", "said"),
     [
-        ({"tribunal": "0.0.1"}, r'machine .*: tribunal: then "0\.0\.1", now .*in a process that decides posts'),
+        (
+            {"tribunal": "0.0.1"},
+            r'machine .*: tribunal: then "0\.0\.1", now .*in a process that decides posts',
+        ),
         ({"policy": {"name": "h-vli", "sha": "another"}}, r'machine .*: sha: then "another", now '),
     ],
 )

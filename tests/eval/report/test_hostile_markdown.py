@@ -33,7 +33,10 @@ HOSTILE = {
 }
 INSIDE = ("details", "summary", "code", "pre")
 # As a viewer that shows HTML, and one that doesn't, have it.
-VIEWERS = [MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"]) for html in (True, False)]
+VIEWERS = [
+    MarkdownIt("commonmark", {"html": html}).enable(["table", "strikethrough"])
+    for html in (True, False)
+]
 
 
 def run_of(folder: Path, words: str) -> str:
@@ -78,9 +81,16 @@ class Tags(HTMLParser):
 
 def checked(text: str, usual: str) -> None:
     for viewer in VIEWERS:
-        assert not [each for each in tokens(text, viewer) if each.type in ("link_open", "image", "fence", "code_block")]
+        assert not [
+            each
+            for each in tokens(text, viewer)
+            if each.type in ("link_open", "image", "fence", "code_block")
+        ]
         tags = [
-            tag for each in tokens(text, viewer) if each.type.startswith("html") for tag in Tags(each.content).found
+            tag
+            for each in tokens(text, viewer)
+            if each.type.startswith("html")
+            for tag in Tags(each.content).found
         ]
         assert set(tags) <= {(tag, 0) for tag in INSIDE}
         kinds = [each for each in shape(text, viewer) if each[0] != "inline"]
@@ -95,8 +105,14 @@ def test_nothing_from_outside_becomes_markup(tmp_path: Path, words: str) -> None
 
 
 @pytest.mark.long
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(words=st.text(st.sampled_from("ab<>&`*_[]()#|~\\@$!-=+:/.'\"1w \t\n\r\u2028\u202e"), max_size=40))
+@settings(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    words=st.text(
+        st.sampled_from("ab<>&`*_[]()#|~\\@$!-=+:/.'\"1w \t\n\r\u2028\u202e"), max_size=40
+    )
+)
 def test_no_text_at_all_becomes_markup(tmp_path: Path, words: str) -> None:
     checked(run_of(tmp_path, f"a{words}"), run_of(tmp_path, "plain words"))
 

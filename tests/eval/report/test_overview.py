@@ -19,7 +19,10 @@ PRICES = (
     '["openai:big"]\ninput = 2.5\ncached = 1.25\noutput = 10\n["openai:small"]\ninput = 0.15\noutput = 0.6\n'
     '["openai:unused"]\ninput = 1\noutput = 1\n'
 )
-CATEGORIES = {"fine": ["Fine", "By origin", "By sex", "x", "y", "z"], "binary": ["Fine", "Against people"]}
+CATEGORIES = {
+    "fine": ["Fine", "By origin", "By sex", "x", "y", "z"],
+    "binary": ["Fine", "Against people"],
+}
 
 
 def called(model: str, seat: str, prompt: int, completion: int, **other: Any) -> dict[str, Any]:
@@ -34,7 +37,14 @@ def court(number: int, **run: Any) -> dict[str, Any]:
         called("openai:small", "prosecutor", 2000, 200, cached=number == 1, served="small"),
         called("openai:big", "judge", 1000, 100, cached_tokens=400, served="big-2026-01-01"),
     ]
-    return line(f"p{number}", number % 2, number % 2, calls=calls, usage={"calls": 2, "prompt_tokens": 3000}, **run)
+    return line(
+        f"p{number}",
+        number % 2,
+        number % 2,
+        calls=calls,
+        usage={"calls": 2, "prompt_tokens": 3000},
+        **run,
+    )
 
 
 def report(tmp_path: Path, *arguments: str | Path) -> tuple[Page, str]:
@@ -46,13 +56,19 @@ def report(tmp_path: Path, *arguments: str | Path) -> tuple[Page, str]:
 
 
 def test_models_and_money_stand_in_the_first_table(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "court", [court(0), court(1), line("p2", 1, "refusal")], data={"split": "train"})
+    run = write_run(
+        tmp_path / "court", [court(0), court(1), line("p2", 1, "refusal")], data={"split": "train"}
+    )
     (tmp_path / "prices.toml").write_text(PRICES)
     page, text = report(tmp_path, run, "--prices", tmp_path / "prices.toml")
     heads, row, always, never = page.tables[0]
     assert heads == ["run", "posts", "verdicts", "refusals", "failures", "accuracy", "Macro-F1", "F1", "cost a post",
                      "calls a post"]  # fmt: skip
-    for part in ("arcade, h-vli train", "openai:big (judge) (big-2026-01-01)", "openai:small (prosecutor)"):
+    for part in (
+        "arcade, h-vli train",
+        "openai:big (judge) (big-2026-01-01)",
+        "openai:small (prosecutor)",
+    ):
         assert part in row[0]
     assert row[1:5] == ["3", "2", "1", "0"]
     assert row[5].startswith("100.0 (")
@@ -64,8 +80,13 @@ def test_models_and_money_stand_in_the_first_table(tmp_path: Path) -> None:
                           "coverage at 5 % risk"]  # fmt: skip
     assert row[1:6] == ["0", "–", "–", "–", "–"]
     assert row[6:8] == ["0.00214 (0.00 to 0.00328)", "2,000 (0 to 3,000)"]
-    assert [cell.partition(" (")[0] for cell in (always[0], never[0])] == ["always hate", "never hate"]
-    assert (always[5], never[5], never[7]) == ("66.7", "33.3", "0.0"), "two of the three posts are hateful"
+    assert [cell.partition(" (")[0] for cell in (always[0], never[0])] == [
+        "always hate",
+        "never hate",
+    ]
+    assert (always[5], never[5], never[7]) == ("66.7", "33.3", "0.0"), (
+        "two of the three posts are hateful"
+    )
     assert "| openai:big for judge, served as big-2026-01-01; openai:small for prosecutor |" in text
     assert "| 0.00214 | 1.33 |" in text
 
@@ -101,11 +122,16 @@ def test_labels_are_called_as_the_policy_calls_them(tmp_path: Path) -> None:
     assert "The data set calls Fine “not hate”, and Against people “hate”." in page.covered
 
 
-def test_a_run_of_an_older_version_is_named_by_the_shipped_policy_it_was_under(tmp_path: Path) -> None:
+def test_a_run_of_an_older_version_is_named_by_the_shipped_policy_it_was_under(
+    tmp_path: Path,
+) -> None:
     from tribunal.prompts.policy import load_policy
 
     lines = [line("a", 1, 1, gold_scheme="binary"), line("b", 0, 0, gold_scheme="binary")]
-    for sha, names in ((load_policy("h-vli").sha, ["NotHate", "Hateful"]), ("0" * 16, ["not hate", "hate"])):
+    for sha, names in (
+        (load_policy("h-vli").sha, ["NotHate", "Hateful"]),
+        ("0" * 16, ["not hate", "hate"]),
+    ):
         run = write_run(tmp_path / sha, lines, policy={"name": "h-vli", "sha": sha})
         matrix = next(table for table in report(tmp_path, run)[0].tables if table[0][0] == "gold")
         assert [row[0] for row in matrix[1:]] == names
@@ -123,22 +149,34 @@ def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) 
     ]  # fmt: skip
     other = write_run(tmp_path / "other", answers("01", "01"), dataset="fhm")
     few = write_run(tmp_path / "few", answers("01010", "01010"))
-    binary = write_run(tmp_path / "binary", [line(f"p{n}", n % 2, 0, scheme="binary") for n in range(10)])
+    binary = write_run(
+        tmp_path / "binary", [line(f"p{n}", n % 2, 0, scheme="binary") for n in range(10)]
+    )
     page, text = report(tmp_path, *runs, other, few, binary)
     assert "Cost and accuracy on h-vli" in page.seen
     assert "Cost and accuracy on fhm" not in page.seen, "one run alone is on no front"
-    table = next(table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"])
+    table = next(
+        table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"]
+    )
     assert [(row[0], row[2], row[3].partition(" ")[0], *row[4:]) for row in table[1:]] == [
         ("good", "400", "90.0", "yes", "2, 3"), ("cheap", "100", "60.0", "yes", "1, 3"),
         ("beaten", "300", "50.0", "no", "1, 2"),
     ]  # fmt: skip
     assert "| 3 | beaten | 300 |" in text
-    assert "1, good: accuracy 90.0 %, 400 tokens a post, on the front" in page.covered, "for who can't see the plot"
-    circles = [given["class"] for tag, given in page.elements if tag == "circle" and given["r"] == "5"]
+    assert "1, good: accuracy 90.0 %, 400 tokens a post, on the front" in page.covered, (
+        "for who can't see the plot"
+    )
+    circles = [
+        given["class"] for tag, given in page.elements if tag == "circle" and given["r"] == "5"
+    ]
     assert circles[:3] == ["fill", "fill", "hollow"]
     # By calls, of which each run takes one a post, the good one alone is on the front.
     [front] = json.loads((tmp_path / "out" / "report.json").read_text("utf-8"))["fronts"]
-    assert [run["fronts"]["accuracy"]["calls"]["on"] for run in front["runs"]] == ["yes", "no", "no"]
+    assert [run["fronts"]["accuracy"]["calls"]["on"] for run in front["runs"]] == [
+        "yes",
+        "no",
+        "no",
+    ]
 
 
 def test_a_front_says_what_intervals_tell_apart_by_language_too_and_latex_holds_no_command_of_a_stranger(
@@ -155,7 +193,9 @@ def test_a_front_says_what_intervals_tell_apart_by_language_too_and_latex_holds_
         for name, right, tokens in (("good", 9, 400), ("a_b&c", 9, 900), ("cheap", 5, 100))
     ]  # fmt: skip
     page, text = report(tmp_path, *runs)
-    table = next(table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"])
+    table = next(
+        table for table in page.tables if table[0][-2:] == ["on the front", "can't be told from"]
+    )
     assert [(row[0], *row[-2:]) for row in table[1:]] == [
         ("good", "yes", "2"), ("a_b&c", "no", "1"), ("cheap", "yes", "none"),
     ]  # fmt: skip
@@ -176,7 +216,9 @@ def test_a_front_says_what_intervals_tell_apart_by_language_too_and_latex_holds_
         assert bare.count(rf"\begin{{{kind}}}") == bare.count(rf"\end{{{kind}}}") > 0
     heads = re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end", bare, re.S)
     for columns, rows in heads:
-        counts = {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows.split("\n") if row.endswith(r"\\")}
+        counts = {
+            len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows.split("\n") if row.endswith(r"\\")
+        }
         assert counts == {len(columns)}, rows
 
 

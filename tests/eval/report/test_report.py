@@ -94,7 +94,9 @@ def turn(**said: Any) -> dict[str, Any]:
 
 def test_the_figures_are_those_of_metrics(tmp_path: Path) -> None:
     fields = {"difficulty": "Hard", "smi_pattern": "110"}
-    run = write_run(tmp_path / "run", [*answers("00112", "01121", fields=fields), line("r", 3, "refusal")])
+    run = write_run(
+        tmp_path / "run", [*answers("00112", "01121", fields=fields), line("r", 3, "refusal")]
+    )
     page, text = report(tmp_path, run)
     found = measure_run(run)
     for title, name in (("Accuracy", "accuracy"), ("Macro-F1", "macro_f1"), ("Recall", "recall")):
@@ -108,31 +110,71 @@ def test_the_figures_are_those_of_metrics(tmp_path: Path) -> None:
     assert page.row("Hard")[1:6] == ["5", "0", "0", "0", "40.0"]
     assert page.row("110")[1:6] == ["5", "0", "0", "0", "40.0"]
     matrix = next(table for table in page.tables if table[0][0] == "gold")
-    assert matrix[0] == ["gold", "NotHate", "Racist", "Sexist", "Homophobic", "refusal", "failure", "pending"]
+    assert matrix[0] == [
+        "gold",
+        "NotHate",
+        "Racist",
+        "Sexist",
+        "Homophobic",
+        "refusal",
+        "failure",
+        "pending",
+    ]
     assert matrix[1] == ["NotHate", "1", "1", "0", "0", "0", "0", "0"]
     assert matrix[4] == ["Homophobic", "0", "0", "0", "0", "1", "0", "0"]
 
 
 def test_the_page_loads_nothing_and_runs_nothing(tmp_path: Path) -> None:
     lines = [
-        line("a", 1, 0, text=HOSTILE, confidence=0.9, transcript=[turn(text="see http://evil.test/ and [x](http://e)")])
+        line(
+            "a",
+            1,
+            0,
+            text=HOSTILE,
+            confidence=0.9,
+            transcript=[turn(text="see http://evil.test/ and [x](http://e)")],
+        )
     ]
-    page, _ = report(tmp_path, write_run(tmp_path / "run", lines, settings={"base_url": "http://localhost:1/v1"}))
+    page, _ = report(
+        tmp_path, write_run(tmp_path / "run", lines, settings={"base_url": "http://localhost:1/v1"})
+    )
     tags = {tag for tag, _ in page.elements}
-    assert not tags & {"script", "img", "link", "iframe", "object", "embed", "base", "form", "audio", "video"}
+    assert not tags & {
+        "script",
+        "img",
+        "link",
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "audio",
+        "video",
+    }
     for _, attributes in page.elements:
         assert not {"src", "style", "srcset", "action"} & attributes.keys()
-        assert attributes.get("href", "samples.html") == "samples.html", "the browser of samples, beside the page"
+        assert attributes.get("href", "samples.html") == "samples.html", (
+            "the browser of samples, beside the page"
+        )
         assert not any(name.startswith("on") for name in attributes)
     assert "url(" not in page.style
     assert "@import" not in page.style
     policy = next(given["content"] for _, given in page.elements if given.get("http-equiv"))
     digest = base64.b64encode(hashlib.sha256(page.style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    assert (
+        policy
+        == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
 
 
 def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
-    cue = {"id": "C1", "type": "Direct", "target_group": "religion", "claim": "the claim", "category": "Religious"}
+    cue = {
+        "id": "C1",
+        "type": "Direct",
+        "target_group": "religion",
+        "claim": "the claim",
+        "category": "Religious",
+    }
     argument = {
         "cue_id": "C1",
         "target_group": "religion",
@@ -153,8 +195,17 @@ def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
                 turn(seat="defender", stage="rebuttal", arguments=[argument]),
                 turn(seat="debater:hate", stage="response", stance="agree", text="a response"),
             ],
-            opinions=[{"id": "kold", "stance": "hate", "label_name": "Offensive", "reason": "an opinion"}],
-            evidence=[{"id": "E1", "stance": "supports", "url": "http://source.test/", "passage": "a passage"}],
+            opinions=[
+                {"id": "kold", "stance": "hate", "label_name": "Offensive", "reason": "an opinion"}
+            ],
+            evidence=[
+                {
+                    "id": "E1",
+                    "stance": "supports",
+                    "url": "http://source.test/",
+                    "passage": "a passage",
+                }
+            ],
             explanation="the judge explained",
         ),
         line("right-one", 1, 1, text="never shown"),
@@ -169,7 +220,9 @@ def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
         assert words not in page.seen
         details = re.findall(r"<details>.*?</details>", text, re.DOTALL)
         assert words in html.unescape("".join(details))
-        assert words not in html.unescape(re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL))
+        assert words not in html.unescape(
+            re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+        )
     assert "/home/someone" not in page.covered + text
     assert "wrong-one: gold NotHate, given Racist, confidence 0.75" in page.seen
     assert "may be hateful, and is covered until it is opened" in page.covered
@@ -190,7 +243,12 @@ def test_hostile_words_stay_words_wherever_they_stand(tmp_path: Path) -> None:
             explanation=words + "</pre></details>",
             warnings=[words],
             transcript=[turn(seat=words, stage=words, text=words)],
-            fields={"difficulty": words, "smi_pattern": words, "target": [words], "functionality": words},
+            fields={
+                "difficulty": words,
+                "smi_pattern": words,
+                "target": [words],
+                "functionality": words,
+            },
             category=words,
             opinions=[{"id": words, "stance": "hate", "label_name": words, "reason": words}],
             evidence=[{"id": words, "stance": words, "url": words, "passage": words}],
@@ -212,7 +270,9 @@ def test_hostile_words_stay_words_wherever_they_stand(tmp_path: Path) -> None:
     uncovered = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
     inside = ("details", "summary", "code", "pre")
     assert set(re.findall(r"<(/?\w+)", text)) == {*inside, *(f"/{tag}" for tag in inside)}
-    assert text.count("<pre>") == text.count("</pre>") == text.count("<details>") + 1, "the picture is one more"
+    assert text.count("<pre>") == text.count("</pre>") == text.count("<details>") + 1, (
+        "the picture is one more"
+    )
     assert text.count("<details>") == text.count("</details>")
     assert "http://" not in uncovered
     assert "](" not in uncovered
@@ -221,20 +281,33 @@ def test_hostile_words_stay_words_wherever_they_stand(tmp_path: Path) -> None:
 
 
 def test_long_words_and_many_posts_are_capped_and_it_is_said(tmp_path: Path) -> None:
-    lines = [line(f"p{i:02}", 0, 1, confidence=i / 100, explanation="x" * (LONGEST + 5)) for i in range(20)]
+    lines = [
+        line(f"p{i:02}", 0, 1, confidence=i / 100, explanation="x" * (LONGEST + 5))
+        for i in range(20)
+    ]
     page, text = report(tmp_path, write_run(tmp_path / "run", lines), most=3)
     assert "20 in all; 3 shown (at most 3), the most confident first" in page.seen
     assert re.findall(r"p\d\d: gold", page.seen) == ["p19: gold", "p18: gold", "p17: gold"]
-    assert page.covered.count("[5 more characters]") == html.unescape(text).count("[5 more characters]") == 3
+    assert (
+        page.covered.count("[5 more characters]")
+        == html.unescape(text).count("[5 more characters]")
+        == 3
+    )
     assert "x" * (LONGEST + 1) not in page.covered
 
 
 def test_uncertain_and_pending_posts_stand_apart(tmp_path: Path) -> None:
-    lines = [line("sure", 1, 1), line("unsure", 1, 1, uncertain=True, confidence=0.4), line("waits", 1, "pending")]
+    lines = [
+        line("sure", 1, 1),
+        line("unsure", 1, 1, uncertain=True, confidence=0.4),
+        line("waits", 1, "pending"),
+    ]
     page, _ = report(tmp_path, write_run(tmp_path / "run", lines))
     assert "Uncertain posts" in page.seen
     assert "Wrong verdicts" not in page.seen
-    assert page.seen.index("unsure: gold Racist") < page.seen.index("waits: gold Racist, given pending")
+    assert page.seen.index("unsure: gold Racist") < page.seen.index(
+        "waits: gold Racist, given pending"
+    )
     assert "sure: gold" not in page.seen.replace("unsure: gold", "")
 
 
@@ -270,11 +343,23 @@ def test_the_papers_rows_stand_apart_from_what_was_measured(tmp_path: Path) -> N
     measured = page.row("Measured here: run")
     assert measured[2:] == ["50.00", "–", "–", "50.00", "50.00", "50.00"]
     for said in (page.covered, text):
-        assert "This run holds 4 of the 1,178 posts that the paper's figures are over: they are a sample" in said
+        assert (
+            "This run holds 4 of the 1,178 posts that the paper's figures are over: they are a sample"
+            in said
+        )
         assert "policy" not in said.partition("Beside the paper")[2].partition("This run holds")[0]
     table = next(table for table in page.tables if measured in table)
     assert table[2][0].startswith("As printed in the paper, not measured here: Sun et al.")
-    assert ["Qwen3-VL-Plus", "ARCADE", "87.48", "77.43", "51.52", "79.95", "75.04", "79.95"] in table
+    assert [
+        "Qwen3-VL-Plus",
+        "ARCADE",
+        "87.48",
+        "77.43",
+        "51.52",
+        "79.95",
+        "75.04",
+        "79.95",
+    ] in table
     assert "| GPT-5 | ARCADE | 90.88 | 88.64 | 65.54 | 86.92 | 81.73 | 86.99 |" in text
     assert "not measured here" in text
     assert len(table) == 3 + 24
@@ -298,7 +383,9 @@ def test_the_papers_rows_stand_apart_from_what_was_measured(tmp_path: Path) -> N
     ],
     ids=["graph", "set", "split", "split unknown"],
 )
-def test_whatever_the_table_isnt_over_has_no_papers_rows(tmp_path: Path, run: dict[str, Any]) -> None:
+def test_whatever_the_table_isnt_over_has_no_papers_rows(
+    tmp_path: Path, run: dict[str, Any]
+) -> None:
     folder = write_run(tmp_path / "run", answers("01", "01"), **run)
     assert paper_table(run, measure_run(folder)) is None
     assert "Beside the paper" not in report(tmp_path, folder)[0].seen
@@ -334,7 +421,9 @@ def test_repeats_and_calibration_and_cost(tmp_path: Path) -> None:
     page, text = report(tmp_path, write_run(tmp_path / "run", lines, repeats=2, n=8))
     assert "Over 2 repeats" in page.covered
     assert "50.0 % of them don't get the same label in all" in page.covered
-    assert ["Accuracy", "75.0 ± 0.0", "75.0 ± 0.0"] in [row for table in page.tables for row in table]
+    assert ["Accuracy", "75.0 ± 0.0", "75.0 ± 0.0"] in [
+        row for table in page.tables for row in table
+    ]
     assert page.row("expected calibration error")[1] == "0.050"
     assert page.row("70 to 80") == ["70 to 80", "16", "80.0", "75.0"]
     assert page.row("calls") == ["calls", "8", "", "8", "8", "128"]

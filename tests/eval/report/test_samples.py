@@ -45,21 +45,32 @@ def test_every_sample_is_in_it(tmp_path: Path) -> None:
     assert values(run_data, "target", 0) == ["x", "y"]
     assert values(run_data, "track", 4) == []
     assert run_data["beginnings"][0] == ["The weeds in our garden", "why"]
-    cases = {row: unpacked(run_data["chunks"][chunk])[at] for row, (chunk, at) in run_data["cases"].items()}
+    cases = {
+        row: unpacked(run_data["chunks"][chunk])[at]
+        for row, (chunk, at) in run_data["cases"].items()
+    }
     assert sorted(map(int, cases)) == list(range(8)), "of a short run, the case of every sample"
     assert "it speaks of weeds" in cases["2"]
     assert page.xpath("//script[not(@type='application/json+gzip')]/@type") == ["module"]
     assert not page.xpath("//link | //img | //iframe | //*[@src]")
 
 
-def test_of_a_long_run_the_wrong_and_uncertain_ones_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_a_long_run_the_wrong_and_uncertain_ones_are_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(samples, "MOST_CASES", 3)
     monkeypatch.setattr(samples, "_MOST_CHARACTERS", 50)
     right = [sample(f"right{number}", 1, 1) for number in range(20)]
     wrong = [sample("wrong", 0, 1, confidence=0.6), sample("very-wrong", 0, 1, confidence=0.9)]
     doubted = sample("doubted", 1, 1, confidence=0.1, uncertain=True)
-    _, (run_data,) = packed(write_run(tmp_path / "run", [*right, *wrong, doubted]), "--transcripts", "1")
-    assert [run_data["post"][int(row)] for row in run_data["cases"]] == ["very-wrong", "doubted", "wrong"]
+    _, (run_data,) = packed(
+        write_run(tmp_path / "run", [*right, *wrong, doubted]), "--transcripts", "1"
+    )
+    assert [run_data["post"][int(row)] for row in run_data["cases"]] == [
+        "very-wrong",
+        "doubted",
+        "wrong",
+    ]
     assert run_data["beginnings"] is None
 
 
@@ -70,7 +81,8 @@ def test_without_transcripts_no_words_are_in_it(tmp_path: Path) -> None:
 
 def test_labels_of_two_schemes_are_compared_as_yes_and_no(tmp_path: Path) -> None:
     lines = [
-        line(post, gold, answer, gold_scheme="binary") for post, gold, answer in (("a", 1, 3), ("b", 1, 0), ("c", 0, 2))
+        line(post, gold, answer, gold_scheme="binary")
+        for post, gold, answer in (("a", 1, 3), ("b", 1, 0), ("c", 0, 2))
     ]
     _, (run_data,) = packed(write_run(tmp_path / "run", lines))
     assert run_data["scheme"] == "binary"
@@ -80,7 +92,12 @@ def test_labels_of_two_schemes_are_compared_as_yes_and_no(tmp_path: Path) -> Non
 
 
 def test_a_record_of_another_version_is_noted(tmp_path: Path) -> None:
-    broken = {**SAMPLES[0], "transcript": [{"seat": "of an older time"}], "review": {"action": ["?"]}, "fault": "none"}
+    broken = {
+        **SAMPLES[0],
+        "transcript": [{"seat": "of an older time"}],
+        "review": {"action": ["?"]},
+        "fault": "none",
+    }
     _, (run_data,) = packed(write_run(tmp_path / "run", [broken]))
     assert "can't be shown as a case" in unpacked(run_data["chunks"][0])[0]
     assert values(run_data, "person", 0) == ["waits"]

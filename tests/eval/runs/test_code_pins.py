@@ -45,7 +45,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def evaluated(project: Path, posts: int) -> Any:
-    rows = "".join(json.dumps({"id": f"p{n}", "text": post_saying(RIGHT), "label": 1}) + "\n" for n in range(3))
+    rows = "".join(
+        json.dumps({"id": f"p{n}", "text": post_saying(RIGHT), "label": 1}) + "\n" for n in range(3)
+    )
     (project.parent / "posts.jsonl").write_text(rows)
     out = project.parent / "run"
     command = ["eval", "--dataset", "table", "--data", str(project.parent / "posts.jsonl"), "--out", str(out),
@@ -62,14 +64,18 @@ def test_what_a_graph_is_made_of(project: Path) -> None:
     assert hash_code("arcade") == {}
 
 
-@pytest.mark.parametrize("name", ["helper.py", "deeper/inside.py", "parts/later.py", "prompts/mine.md"])
+@pytest.mark.parametrize(
+    "name", ["helper.py", "deeper/inside.py", "parts/later.py", "prompts/mine.md"]
+)
 def test_a_changed_module_is_refused_by_name(project: Path, name: str) -> None:
     assert evaluated(project, posts=1).exit_code == 0
     with (project / name).open("a") as file:
         file.write("\n# changed\n")
     refused = evaluated(project, posts=0)
     assert refused.exit_code == 2
-    assert f"its run was begun otherwise: {name}: its content differs" in " ".join(refused.output.split())
+    assert f"its run was begun otherwise: {name}: its content differs" in " ".join(
+        refused.output.split()
+    )
 
 
 def test_a_file_that_has_no_part_in_it_may_change(project: Path) -> None:
@@ -92,4 +98,8 @@ def test_a_module_that_is_gone_or_new_is_refused_by_name(project: Path) -> None:
 
 def test_a_module_by_name_and_its_package(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(project))
-    assert sorted(hash_code("parts.later:graph")) == ["parts/__init__.py", "parts/by_name.py", "parts/later.py"]
+    assert sorted(hash_code("parts.later:graph")) == [
+        "parts/__init__.py",
+        "parts/by_name.py",
+        "parts/later.py",
+    ]

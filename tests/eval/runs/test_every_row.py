@@ -28,7 +28,9 @@ def decided(posts: Path, out: Path, **more: Any) -> list[dict[str, Any]]:
 
 
 def failed(rows: list[dict[str, Any]]) -> dict[int, str]:
-    return {place: row["explanation"] for place, row in enumerate(rows) if row["outcome"] == "failure"}
+    return {
+        place: row["explanation"] for place, row in enumerate(rows) if row["outcome"] == "failure"
+    }
 
 
 def test_every_row_comes_back_in_its_place_and_every_column_in_its_order(tmp_path: Path) -> None:
@@ -64,19 +66,33 @@ def test_every_row_comes_back_in_its_place_and_every_column_in_its_order(tmp_pat
         "double quotes",
     }
     assert {row["calls"] for row in rows if row["outcome"] == "failure"} == {"0"}
-    kept = [json.loads(line) for line in (tmp_path / "out.csv.run" / "results.jsonl").read_text().splitlines()]
+    kept = [
+        json.loads(line)
+        for line in (tmp_path / "out.csv.run" / "results.jsonl").read_text().splitlines()
+    ]
     by_place = {line["place"]: line for line in kept}
-    assert [by_place[place]["post_id"] for place in range(6)] == ["a", "2", "b", "a (row 4)", "c", "6"]
+    assert [by_place[place]["post_id"] for place in range(6)] == [
+        "a",
+        "2",
+        "b",
+        "a (row 4)",
+        "c",
+        "6",
+    ]
     assert {line["fault"]["kind"] for line in kept if line["outcome"] == "failure"} == {"input"}
     # The same command again decides nothing anew.
-    again = CliRunner().invoke(app, ["batch", str(posts), "--out", str(out), "--graph", "baseline", "--json"])
+    again = CliRunner().invoke(
+        app, ["batch", str(posts), "--out", str(out), "--graph", "baseline", "--json"]
+    )
     assert json.loads(again.stdout)["done"] == 6
 
 
 def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "here.png")
     posts = tmp_path / "in.csv"
-    posts.write_text("text,image\nhello,here.png\nhello,gone.png\nhello,../out.png\nhello,\n,gone.png\n")
+    posts.write_text(
+        "text,image\nhello,here.png\nhello,gone.png\nhello,../out.png\nhello,\n,gone.png\n"
+    )
     rows = decided(posts, tmp_path / "out.csv")
     said = failed(rows)
     assert [row["image"] for row in rows] == ["here.png", "gone.png", "../out.png", "", "gone.png"]
@@ -85,7 +101,8 @@ def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> No
     # Where none is there, posts are judged by their texts only if that is asked for.
     posts.write_text("text,image\nhello,gone.png\n,gone.png\n")
     with pytest.raises(
-        BadInput, match=r"2 of its 2 images \(column 'image'\) are missing .*'gone.png'.*--columns image="
+        BadInput,
+        match=r"2 of its 2 images \(column 'image'\) are missing .*'gone.png'.*--columns image=",
     ):
         decided(posts, tmp_path / "texts.csv")
     assert list(failed(decided(posts, tmp_path / "texts.csv", columns={"image": ""}))) == [1]
@@ -94,7 +111,8 @@ def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> No
 def test_parquet_keeps_its_types_and_its_order(tmp_path: Path) -> None:
     columns = {
         "seen": pa.array(
-            [datetime.datetime(2026, 1, 2, 3, 4), None, datetime.datetime(2026, 1, 3)], pa.timestamp("us")
+            [datetime.datetime(2026, 1, 2, 3, 4), None, datetime.datetime(2026, 1, 3)],
+            pa.timestamp("us"),
         ),
         "text": pa.array(["Good morning.", None, " Good evening. "]),
         "price": pa.array([Decimal("1.50"), Decimal("2.25"), None], pa.decimal128(5, 2)),

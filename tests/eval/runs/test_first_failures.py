@@ -22,7 +22,9 @@ def babble(request: Request) -> Reply | Fault:
 
 
 def table(path: Path, count: int) -> str:
-    path.write_text("id,text\n" + "".join(f"p{number},post number {number}\n" for number in range(count)))
+    path.write_text(
+        "id,text\n" + "".join(f"p{number},post number {number}\n" for number in range(count))
+    )
     return str(path)
 
 
@@ -30,7 +32,9 @@ async def run(*arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, app, ["batch", *arguments, *PACE])
 
 
-async def test_a_run_whose_first_posts_all_fail_the_same_way_stops_and_goes_on_with_retry(tmp_path: Path) -> None:
+async def test_a_run_whose_first_posts_all_fail_the_same_way_stops_and_goes_on_with_retry(
+    tmp_path: Path,
+) -> None:
     posts, out = table(tmp_path / "posts.csv", 30), tmp_path / "out.jsonl"
     mended = False
 
@@ -43,7 +47,10 @@ async def test_a_run_whose_first_posts_all_fail_the_same_way_stops_and_goes_on_w
         mended = True
         done = await run(posts, "--out", str(out), "--retry", "failures")
     assert stopped.exit_code == 1, stopped.output
-    assert "the first 10 posts all failed in the same way (bad_output by openai:scripted)" in stopped.stderr
+    assert (
+        "the first 10 posts all failed in the same way (bad_output by openai:scripted)"
+        in stopped.stderr
+    )
     assert "--retry failures" in stopped.stderr
     assert "20 of 30 posts left" in stopped.stderr
     assert not kept
@@ -59,16 +66,24 @@ async def test_the_number_is_chosen_and_one_success_ends_the_watch(tmp_path: Pat
     async with OpenAIServer(all_but_the_third):
         early = await run(posts, "--out", str(tmp_path / "early.csv"), "--stop-after-failures", "2")
         late = await run(posts, "--out", str(tmp_path / "late.csv"), "--stop-after-failures", "3")
-    assert (early.exit_code, "the first 2 posts all failed" in early.stderr) == (1, True), early.output
+    assert (early.exit_code, "the first 2 posts all failed" in early.stderr) == (1, True), (
+        early.output
+    )
     assert late.exit_code == 0, late.output
     assert "11 failed" in late.stdout
 
 
 async def test_where_every_post_failed_the_exit_status_says_so(tmp_path: Path) -> None:
     async with OpenAIServer(babble):
-        few = await run(table(tmp_path / "few.csv", 3), "--out", str(tmp_path / "few.jsonl"), "--json")
+        few = await run(
+            table(tmp_path / "few.csv", 3), "--out", str(tmp_path / "few.jsonl"), "--json"
+        )
         many = await run(
-            table(tmp_path / "many.csv", 12), "--out", str(tmp_path / "many.jsonl"), "--stop-after-failures", "0"
+            table(tmp_path / "many.csv", 12),
+            "--out",
+            str(tmp_path / "many.jsonl"),
+            "--stop-after-failures",
+            "0",
         )
     assert (few.exit_code, many.exit_code) == (4, 4), (few.output, many.output)
     assert "all 3 posts failed; first failure: " in few.stderr

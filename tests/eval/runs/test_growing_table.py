@@ -26,9 +26,15 @@ def test_rows_come_as_they_are_decided_and_a_kill_in_the_middle_of_one_is_mended
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(growing_table, "_ROWS", 7)
-    given = [{"text": f"Good morning, {at}.", "note": HOSTILE[at % len(HOSTILE)]} for at in range(ROWS)]
+    given = [
+        {"text": f"Good morning, {at}.", "note": HOSTILE[at % len(HOSTILE)]} for at in range(ROWS)
+    ]
     posts, out = lines(tmp_path / "in.jsonl", *given), tmp_path / f"out{suffix}"
-    growing, added, add_row = out.with_name(f"{out.name}.run") / f"rows{suffix}", list[Any](), OutcomeTable.add_row
+    growing, added, add_row = (
+        out.with_name(f"{out.name}.run") / f"rows{suffix}",
+        list[Any](),
+        OutcomeTable.add_row,
+    )
 
     def count_and_add(*row: Any) -> None:
         added.append(row)
@@ -41,7 +47,9 @@ def test_rows_come_as_they_are_decided_and_a_kill_in_the_middle_of_one_is_mended
             raise KeyboardInterrupt
 
     def decide(watch: Any) -> RunTally:
-        return batch(posts, out, RunOptions(in_flight=4, watch=watch), graph="baseline", settings={})
+        return batch(
+            posts, out, RunOptions(in_flight=4, watch=watch), graph="baseline", settings={}
+        )
 
     with pytest.raises(KeyboardInterrupt):
         decide(stop_halfway)
@@ -55,7 +63,10 @@ def test_rows_come_as_they_are_decided_and_a_kill_in_the_middle_of_one_is_mended
     assert len(added) == ROWS  # no row was written twice
     assert out.read_bytes().startswith(before)
     rows = read(out)
-    found = [row["input"] if suffix == ".jsonl" else {name: row[name] for name in ("text", "note")} for row in rows]
+    found = [
+        row["input"] if suffix == ".jsonl" else {name: row[name] for name in ("text", "note")}
+        for row in rows
+    ]
     assert found == given
     assert {row["outcome"] for row in rows} == {"verdict"}
     assert not [*growing.parent.glob("rows*")]
@@ -76,7 +87,9 @@ async def test_rows_whose_results_are_replaced_are_written_anew(
 
     async with OpenAIServer(script):
         options = RunOptions(1, stop_after_failures=0)
-        tally = await asyncio.to_thread(batch, posts, out, options, graph="baseline", settings=settings)
+        tally = await asyncio.to_thread(
+            batch, posts, out, options, graph="baseline", settings=settings
+        )
         assert "See to the key" in tally.stopped
         growing = tmp_path / "out.csv.run" / "rows.csv"
         note = json.loads(growing.with_name("rows.csv.json").read_bytes())
@@ -85,4 +98,6 @@ async def test_rows_whose_results_are_replaced_are_written_anew(
         mended.append(True)
         options = RunOptions(1, retry=["failures"])
         await asyncio.to_thread(batch, posts, out, options, graph="baseline", settings=settings)
-    assert [(row["text"], row["outcome"]) for row in read(out)] == [(f"word-{at}.", "verdict") for at in range(6)]
+    assert [(row["text"], row["outcome"]) for row in read(out)] == [
+        (f"word-{at}.", "verdict") for at in range(6)
+    ]

@@ -18,7 +18,9 @@ ROWS = 60
 
 def table(folder: Path) -> Path:
     """Rows that can't be judged, and a few that can."""
-    rows = "".join(f"p{at},{'Good morning.' if at % 20 == 0 else ''},note {at}\n" for at in range(ROWS))
+    rows = "".join(
+        f"p{at},{'Good morning.' if at % 20 == 0 else ''},note {at}\n" for at in range(ROWS)
+    )
     (folder / "in.csv").write_text(f"id,text,note\n{rows}")
     return folder / "in.csv"
 

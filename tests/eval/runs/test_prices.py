@@ -14,7 +14,15 @@ from tribunal.runner.prices import read_prices
 
 def call(model: str, **more: Any) -> Call:
     tokens = {"prompt_tokens": 1000, "cached_tokens": 400, "completion_tokens": 100}
-    return Call(id="1", role="judge", seat="judge", model=model, temperature=None, prompt_sha="0", **{**tokens, **more})
+    return Call(
+        id="1",
+        role="judge",
+        seat="judge",
+        model=model,
+        temperature=None,
+        prompt_sha="0",
+        **{**tokens, **more},
+    )
 
 
 def test_a_call_costs_its_tokens_each_at_its_price(tmp_path: Path) -> None:
@@ -35,7 +43,10 @@ def test_a_call_costs_its_tokens_each_at_its_price(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ('["openai:a"]\ninput = -1\noutput = 1', r"openai:a\.input: -1: .*greater than or equal to 0"),
+        (
+            '["openai:a"]\ninput = -1\noutput = 1',
+            r"openai:a\.input: -1: .*greater than or equal to 0",
+        ),
         ('["openai:a"]\ninput = 1', r"openai:a\.output"),
         ('["openai:a"\n', "is not TOML"),
     ],

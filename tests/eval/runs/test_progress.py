@@ -20,7 +20,9 @@ from tests.tables import table
 from tribunal.process.screen import Screen
 from tribunal.runner.tally import ProgressLine, ResultCounts, RunTally
 
-ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
+ANSWER = Reply(
+    {"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100
+)
 
 
 def tally(**other: Any) -> RunTally:
@@ -36,7 +38,9 @@ def tally(**other: Any) -> RunTally:
 def seen(width: int, stands: RunTally, *, priced: bool = True) -> list[str]:
     """The lines of a terminal of this width."""
     file = io.StringIO()
-    screen = Screen(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False)
+    screen = Screen(
+        file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False
+    )
     screen.print(ProgressLine(stands, priced=priced))
     return file.getvalue().splitlines()
 
@@ -105,11 +109,22 @@ def test_a_run_that_goes_on_shows_the_whole_of_it(tmp_path: Path) -> None:
         results.write_bytes(b"".join(kept[:4]))
         status, sent = on_a_terminal(command, environment, 80)
     assert status == 0, sent
-    lines = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip("\r") for line in re.split(r"[\r\n]+", sent)]
+    lines = [
+        re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).strip("\r")
+        for line in re.split(r"[\r\n]+", sent)
+    ]
     shown = [line for line in lines if "/6" in line]
     assert shown[0].startswith("━"), "the bar is there before the first post is decided"
-    assert "4/6  cost 0.0120" in shown[0], "1,000 tokens at 2 a million and 100 at 10 are 0.003 a post"
+    assert "4/6  cost 0.0120" in shown[0], (
+        "1,000 tokens at 2 a million and 100 at 10 are 0.003 a post"
+    )
     assert re.search(r"6/6  [\d.]+/(s|min)  cost 0\.0180  0:00:00 left", shown[-1])
     assert max(len(line) for line in shown) < 80
-    assert "6 processed (2 now, 4 before): 6 negative, 6 calls, 6,600 tokens, cost 0.0180" in " ".join(lines)
-    assert json.loads((tmp_path / "run" / "prices.json").read_bytes())["openai:scripted"]["output"] == 10
+    assert (
+        "6 processed (2 now, 4 before): 6 negative, 6 calls, 6,600 tokens, cost 0.0180"
+        in " ".join(lines)
+    )
+    assert (
+        json.loads((tmp_path / "run" / "prices.json").read_bytes())["openai:scripted"]["output"]
+        == 10
+    )

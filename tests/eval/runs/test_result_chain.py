@@ -40,7 +40,9 @@ def test_a_changed_removed_or_swapped_line_is_named(tmp_path: Path) -> None:
     assert find_chain_fault(folder).startswith("line 1 does not follow run.json")
 
 
-def test_commands_that_read_a_run_warn_of_a_broken_chain(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_commands_that_read_a_run_warn_of_a_broken_chain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     evaluate(tmp_path)
     for command in (("report", "--tables"), ("report",), ("export", "--to", "csv")):
         folder = (tmp_path / "run").rename(tmp_path / f"run-{len(command)}")
@@ -67,7 +69,9 @@ def test_a_run_that_was_cut_is_read_and_resumed_without_a_warning(
     results, run_file = folder / "results.jsonl", folder / "run.json"
     # As a kill leaves it: the last line is torn, and run.json doesn't know the end.
     results.write_bytes(results.read_bytes()[:-9])
-    run_file.write_text(json.dumps({**json.loads(run_file.read_bytes()), "finished": None, "head": None}), "utf-8")
+    run_file.write_text(
+        json.dumps({**json.loads(run_file.read_bytes()), "finished": None, "head": None}), "utf-8"
+    )
     assert run("report", "--tables", str(folder)).exit_code == 0
     assert evaluate(tmp_path).exit_code == 0
     assert len(lines(folder)) == 3
@@ -94,7 +98,9 @@ def test_a_run_says_what_it_was_made_with_and_its_chain_outlives_a_retry(tmp_pat
     assert len(lines(folder)) == 3
 
 
-def test_a_run_of_an_earlier_version_is_read_and_resumed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_run_of_an_earlier_version_is_read_and_resumed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     evaluate(tmp_path)
     folder = tmp_path / "run"
     results, run_file = folder / "results.jsonl", folder / "run.json"
@@ -102,8 +108,13 @@ def test_a_run_of_an_earlier_version_is_read_and_resumed(tmp_path: Path, caplog:
     for name in ("chain", "head", "texts", "environment", "served"):
         del written[name]
     run_file.write_text(json.dumps(written), "utf-8")
-    old = [{name: value for name, value in line.items() if name != "previous"} for line in lines(folder)]
-    results.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in old[:2]), "utf-8")
+    old = [
+        {name: value for name, value in line.items() if name != "previous"}
+        for line in lines(folder)
+    ]
+    results.write_text(
+        "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in old[:2]), "utf-8"
+    )
     assert run("report", str(folder)).exit_code == 0
     assert evaluate(tmp_path).exit_code == 0  # the third is decided
     assert ["previous" in line for line in lines(folder)] == [False, False, True]

@@ -14,8 +14,12 @@ from tribunal.runner.journal import RESULTS, Journal, read_line_starts
 from tribunal.runner.results import read_full_line, read_results, read_run_file
 
 
-def test_results_come_in_the_order_of_the_file_and_can_be_read_again_in_full(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", [line("ä", 1, 1), line("b", 0, "refusal", text="the words")])
+def test_results_come_in_the_order_of_the_file_and_can_be_read_again_in_full(
+    tmp_path: Path,
+) -> None:
+    folder = write_run(
+        tmp_path / "run", [line("ä", 1, 1), line("b", 0, "refusal", text="the words")]
+    )
     first, second = read_results(folder)
     assert (first.result.post_id, first.result.label) == ("ä", 1)
     assert (second.result.outcome, second.result.label) == ("refusal", None)
@@ -48,7 +52,9 @@ def test_a_broken_line_elsewhere_is_named(tmp_path: Path) -> None:
         ({"gold": {"label": 1}}, "gold"),
     ],
 )
-def test_a_line_that_makes_no_sense_is_named(tmp_path: Path, changed: dict[str, object], says: str) -> None:
+def test_a_line_that_makes_no_sense_is_named(
+    tmp_path: Path, changed: dict[str, object], says: str
+) -> None:
     folder = write_run(tmp_path / "run", [{**line("a", 1, 1), **changed}, line("b", 1, 1)])
     with pytest.raises(BadInput, match=f"line 1: .*{says}"):
         list(read_results(folder))

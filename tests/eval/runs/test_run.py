@@ -40,11 +40,21 @@ def word(request: Request) -> str:
     return found[0]
 
 
-async def start(folder: Path, server: ScriptedServer, number: int, in_flight: int, *more: str) -> Any:
+async def start(
+    folder: Path, server: ScriptedServer, number: int, in_flight: int, *more: str
+) -> Any:
     environment = {
         **os.environ, "PYTHONPATH": str(PROJECT), "OPENAI_BASE_URL": f"{server.url}/v1", "PYTHONUNBUFFERED": "1",
     }  # fmt: skip
-    command = [sys.executable, "-m", "tests.eval.runs.worker", str(folder), str(number), str(in_flight), *more]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.eval.runs.worker",
+        str(folder),
+        str(number),
+        str(in_flight),
+        *more,
+    ]
     return await asyncio.create_subprocess_exec(
         *command,
         env=environment,
@@ -67,7 +77,12 @@ async def test_a_line_is_the_record_with_gold_fields_and_place(tmp_path: Path) -
     for place, line in enumerate(sorted(lines(tmp_path), key=lambda line: int(line["place"]))):
         assert list(line)[:5] == ["place", "repeat", "seconds", "outcome", "post_id"]
         assert (line["place"], line["repeat"], line["post_id"]) == (place, 0, f"post-{place}")
-        assert line["gold"] == {"label": place % 2, "scheme": "binary", "positive": bool(place % 2), "name": "gold"}
+        assert line["gold"] == {
+            "label": place % 2,
+            "scheme": "binary",
+            "positive": bool(place % 2),
+            "name": "gold",
+        }
         assert line["fields"] == {"difficulty": "Easy"}
         assert line["category"] == "NotHate"
         assert "text" not in line
@@ -75,8 +90,12 @@ async def test_a_line_is_the_record_with_gold_fields_and_place(tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize(("kills", "number"), [(6, 64), pytest.param(20, 160, marks=pytest.mark.slow)])
-async def test_killed_at_many_moments_and_resumed_each_time(kills: int, number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kills", "number"), [(6, 64), pytest.param(20, 160, marks=pytest.mark.slow)]
+)
+async def test_killed_at_many_moments_and_resumed_each_time(
+    kills: int, number: int, tmp_path: Path
+) -> None:
     in_flight, moments = 8, random.Random(20)
     async with ScriptedServer(court_script(), latency=0.05) as server:
         runner = await start(tmp_path, server, number, in_flight, "--again")
@@ -96,7 +115,9 @@ async def test_killed_at_many_moments_and_resumed_each_time(kills: int, number: 
             ended = int(await ending)
             assert ended in (0, -signal.SIGKILL)
             held = tmp_path / RESULTS
-            if ended and moments.random() < 0.3 and held.stat().st_size:  # and sometimes the last line is torn
+            if (
+                ended and moments.random() < 0.3 and held.stat().st_size
+            ):  # and sometimes the last line is torn
                 os.truncate(held, held.stat().st_size - moments.randint(1, 40))
                 torn += 1
         runner.stdin.close()
@@ -109,7 +130,9 @@ async def test_killed_at_many_moments_and_resumed_each_time(kills: int, number: 
 
 
 @pytest.mark.long
-async def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_stops_at_once(tmp_path: Path) -> None:
+async def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_stops_at_once(
+    tmp_path: Path,
+) -> None:
     async with ScriptedServer(court_script(), latency=0.7) as server:
         (tmp_path / "once").mkdir()
         once = await start(tmp_path / "once", server, 50, 4)
@@ -136,7 +159,12 @@ async def test_ctrl_c_is_heard_where_no_post_waits_for_an_answer(tmp_path: Path)
         if tally.done == 1 and not tally.interrupted:
             os.kill(os.getpid(), signal.SIGINT)
 
-    work = RunJob(graph="baseline", context=context_from({"model": "rehearsal"}), samples=posts(500), count=500)
+    work = RunJob(
+        graph="baseline",
+        context=context_from({"model": "rehearsal"}),
+        samples=posts(500),
+        count=500,
+    )
     tally = await decide_posts(work, tmp_path, RunOptions(watch=interrupt))
     assert (tally.stopped, len(lines(tmp_path))) == ("interrupted", tally.done)
     assert tally.done < 100
@@ -186,7 +214,11 @@ async def test_a_refused_key_stops_the_run_at_once(tmp_path: Path) -> None:
 
 async def test_one_post_without_an_answer_is_its_own_failure(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
-        return Fault(drop=True) if word(request) == "word-3." else Reply({"category": "NotHate", "explanation": "w"})
+        return (
+            Fault(drop=True)
+            if word(request) == "word-3."
+            else Reply({"category": "NotHate", "explanation": "w"})
+        )
 
     async with ScriptedServer(script) as server:
         tally = await decided(server, tmp_path, job(8, 2))
@@ -201,7 +233,9 @@ async def test_one_post_without_an_answer_is_its_own_failure(tmp_path: Path) -> 
     ],
     ids=["a rate limit for hours", "a server that is down"],
 )
-async def test_what_ails_every_post_stops_the_run_and_is_no_result(fault: Fault, remedy: str, tmp_path: Path) -> None:
+async def test_what_ails_every_post_stops_the_run_and_is_no_result(
+    fault: Fault, remedy: str, tmp_path: Path
+) -> None:
     async with ScriptedServer(lambda request: fault) as server:
         tally = await decided(server, tmp_path, job(60, 4))
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
@@ -215,7 +249,9 @@ async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Pat
             yield from posts(4)
             raise BadInput("data set: its files have changed")
 
-    work = RunJob(graph="baseline", context=job(1, 1).context, samples=Breaking(), count=9, in_flight=5)
+    work = RunJob(
+        graph="baseline", context=job(1, 1).context, samples=Breaking(), count=9, in_flight=5
+    )
     async with ScriptedServer(court_script(), latency=0.2) as server:
         with pytest.raises(BadInput, match="files have changed"):
             await decided(server, tmp_path, work)
@@ -254,7 +290,10 @@ async def test_failures_are_retried_alone(tmp_path: Path) -> None:
     async with ScriptedServer(script) as server:
         await decided(server, tmp_path, job(6, 2))
         broken["yes"] = False
-        assert replace_results(tmp_path, lambda start: b"" if start.outcome == "failure" else None) == 2
+        assert (
+            replace_results(tmp_path, lambda start: b"" if start.outcome == "failure" else None)
+            == 2
+        )
         before = len(server.requests)
         tally = await decided(server, tmp_path, job(6, 2))
     assert (tally.before, tally.done) == (4, 2)
@@ -265,7 +304,14 @@ async def test_failures_are_retried_alone(tmp_path: Path) -> None:
 
 async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
     work = job(2, 2, cache=str(tmp_path / "cache.sqlite"))
-    work = RunJob(graph="baseline", context=work.context, samples=work.samples, count=2, repeats=3, in_flight=2)
+    work = RunJob(
+        graph="baseline",
+        context=work.context,
+        samples=work.samples,
+        count=2,
+        repeats=3,
+        in_flight=2,
+    )
     async with ScriptedServer(court_script()) as server:
         await decided(server, tmp_path / "one", work)
         assert len(server.requests) == 6
@@ -274,12 +320,22 @@ async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
     assert sorted((line["place"], line["repeat"]) for line in lines(tmp_path / "one")) == [
         (place, repeat) for place in range(2) for repeat in range(3)
     ]
-    assert {call["repeat"] for line in lines(tmp_path / "one") for call in line["calls"]} == {0, 1, 2}
+    assert {call["repeat"] for line in lines(tmp_path / "one") for call in line["calls"]} == {
+        0,
+        1,
+        2,
+    }
 
 
 async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_path: Path) -> None:
-    bad = [Sample(id="a", text=""), Sample(id="b", image=str(tmp_path / "none.png")), Sample(id="c", text="word-0.")]
-    work = RunJob(graph="baseline", context=context_from({"model": "openai:s"}), samples=bad, count=3)
+    bad = [
+        Sample(id="a", text=""),
+        Sample(id="b", image=str(tmp_path / "none.png")),
+        Sample(id="c", text="word-0."),
+    ]
+    work = RunJob(
+        graph="baseline", context=context_from({"model": "openai:s"}), samples=bad, count=3
+    )
     async with ScriptedServer(court_script()) as server:
         tally = await decided(server, tmp_path, work)
     assert (len(server.requests), tally.outcomes["failure"], tally.stopped) == (1, 2, "")
@@ -304,7 +360,9 @@ STORM: list[Reply | Fault] = [
 
 
 @pytest.mark.long
-async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_knows(tmp_path: Path) -> None:
+async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_knows(
+    tmp_path: Path,
+) -> None:
     """A fifth of the posts get one fault for all their calls, of every kind; the rest are answered."""
     number = 5 * len(STORM)
 
@@ -321,15 +379,24 @@ async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_
     assert len(found) == tally.done == number
     for post in posts(number):
         given = fault_for(post.text)
-        refused = isinstance(given, Reply) and bool(given.refusal or given.finish_reason == "content_filter")
+        refused = isinstance(given, Reply) and bool(
+            given.refusal or given.finish_reason == "content_filter"
+        )
         expected = "verdict" if given is None else "refusal" if refused else "failure"
         assert found[post.id] == expected, given
-    assert tally.outcomes == Counter(positive=number - len(STORM), refusal=2, failure=len(STORM) - 2)
+    assert tally.outcomes == Counter(
+        positive=number - len(STORM), refusal=2, failure=len(STORM) - 2
+    )
     assert tally.calls <= len(server.requests)
 
 
 # Beside these, 401 and 402 end a run, and have a test of their own.
-AT_RANDOM: list[Reply | Fault] = [*STORM, Fault(status=502, raw=b"<html>"), Fault(status=404), Fault(status=408)]
+AT_RANDOM: list[Reply | Fault] = [
+    *STORM,
+    Fault(status=502, raw=b"<html>"),
+    Fault(status=404),
+    Fault(status=408),
+]
 
 
 @pytest.mark.long
@@ -356,7 +423,11 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
     async with ScriptedServer(script) as server:
         tally = await decided(server, tmp_path, work)
     held, places = lines(tmp_path), list(range(60))
-    assert (tally.stopped, sorted(line["place"] for line in held), faults > 20) == ("", places, True)
+    assert (tally.stopped, sorted(line["place"] for line in held), faults > 20) == (
+        "",
+        places,
+        True,
+    )
     assert {line["outcome"] for line in held} == {"verdict", "refusal", "failure"}
     assert sum(call["attempts"] for line in held for call in line["calls"]) == len(server.requests)
 

@@ -56,7 +56,9 @@ async def test_a_run_outlives_five_restarts_of_its_server(workers: str, tmp_path
     async with ScriptedServer(restarted.script) as first:
         port = first.port
     serving = asyncio.ensure_future(restarted.serve(port, over))
-    command = evaluation(tmp_path, POSTS, "--concurrency", "4", "--workers", workers, graph="arcade")
+    command = evaluation(
+        tmp_path, POSTS, "--concurrency", "4", "--workers", workers, graph="arcade"
+    )
     command[command.index("--wait-for-server") + 1] = "5m"
     done = await run(first, *command)
     over.set()
@@ -77,12 +79,19 @@ async def test_a_run_whose_server_stays_away_ends_in_order_and_goes_on(tmp_path:
     def script(request: Request) -> Reply | Fault:
         nonlocal answered
         answered += 1
-        return Reply({"category": "NotHate", "explanation": "words"}) if answered <= 2 else Fault(503, "Loading model")
+        return (
+            Reply({"category": "NotHate", "explanation": "words"})
+            if answered <= 2
+            else Fault(503, "Loading model")
+        )
 
     async with ScriptedServer(script) as server:
         stopped = await run(server, *command)
         assert stopped.exit_code == 6, stopped.output
-        assert "the model's server didn't come back: openai: server: HTTP 503: Loading model" in stopped.stderr
+        assert (
+            "the model's server didn't come back: openai: server: HTTP 503: Loading model"
+            in stopped.stderr
+        )
         assert "4 of 6 posts left. Run the same command again to go on" in stopped.stderr
         assert [line["outcome"] for line in lines(tmp_path)] == ["verdict"] * 2
         answered = -10
@@ -90,9 +99,13 @@ async def test_a_run_whose_server_stays_away_ends_in_order_and_goes_on(tmp_path:
     assert held(tmp_path, "metrics.json")["n"] == 6
 
 
-async def test_a_post_that_ends_its_server_each_time_is_a_failure_of_its_own(tmp_path: Path) -> None:
+async def test_a_post_that_ends_its_server_each_time_is_a_failure_of_its_own(
+    tmp_path: Path,
+) -> None:
     command = evaluation(tmp_path, 6, "--concurrency", "3")
-    del command[command.index("--wait-for-server") :][:2]  # by default a server that has answered is waited for
+    del command[command.index("--wait-for-server") :][
+        :2
+    ]  # by default a server that has answered is waited for
 
     def script(request: Request) -> Reply | Fault:
         ended = "word-3." in request.text
@@ -108,9 +121,22 @@ async def test_a_post_that_ends_its_server_each_time_is_a_failure_of_its_own(tmp
 async def test_judge_waits_for_a_server_that_is_starting(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
         starting = Fault(503, "Loading model")
-        return starting if request.index < 2 else Reply({"category": "NotHate", "explanation": "words"})
+        return (
+            starting
+            if request.index < 2
+            else Reply({"category": "NotHate", "explanation": "words"})
+        )
 
-    command = ["judge", "Good morning.", "--graph", "baseline", "--model", "openai:scripted", "--set", "attempts=1"]
+    command = [
+        "judge",
+        "Good morning.",
+        "--graph",
+        "baseline",
+        "--model",
+        "openai:scripted",
+        "--set",
+        "attempts=1",
+    ]
     async with ScriptedServer(script) as server:
         done = await run(server, *command, "--wait-for-server", "1m")
     assert done.exit_code == 0, done.output

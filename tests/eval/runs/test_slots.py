@@ -16,7 +16,9 @@ ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 
 
 @pytest.mark.long
-async def test_eight_in_flight_against_one_slot_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_eight_in_flight_against_one_slot_finish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tribunal.models.keys.retry_delay", lambda attempt: 0.0)
     slot = asyncio.Lock()
 

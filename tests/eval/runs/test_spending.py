@@ -23,7 +23,9 @@ ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)
 
 def posts(folder: Path, number: int = 20) -> Path:
     path = folder / "posts.csv"
-    path.write_text("id,text,label\n" + "".join(f"{place},word-{place}.,0\n" for place in range(number)))
+    path.write_text(
+        "id,text,label\n" + "".join(f"{place},word-{place}.,0\n" for place in range(number))
+    )
     return path
 
 
@@ -38,17 +40,29 @@ async def batch(server: ScriptedServer, folder: Path, *more: str) -> Any:
 @pytest.mark.parametrize(
     ("limit", "more", "said"),
     [
-        ("--run-max-tokens", "8000", "8,000 of at most 8,000 tokens are spent; to go on, give --run-max-tokens"),
+        (
+            "--run-max-tokens",
+            "8000",
+            "8,000 of at most 8,000 tokens are spent; to go on, give --run-max-tokens",
+        ),
         (
             "--run-max-tokens",
             "8500",
             "8,000 of at most 8,500 tokens are spent, and a post may take 1,000; to go on",
         ),
-        ("--run-max-cost", "0.02", "0.0196 of a cost of at most 0.0200 is spent, and a post may take 0.0028; to go on"),
+        (
+            "--run-max-cost",
+            "0.02",
+            "0.0196 of a cost of at most 0.0200 is spent, and a post may take 0.0028; to go on",
+        ),
     ],
 )
-async def test_a_run_stops_at_its_limit_and_goes_on_with_more(limit: str, more: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')  # 0.0028 a post
+async def test_a_run_stops_at_its_limit_and_goes_on_with_more(
+    limit: str, more: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "prices.toml").write_text(
+        '["openai:scripted"]\ninput = 2.0\noutput = 10.0\n'
+    )  # 0.0028 a post
     prices = ("--prices", str(tmp_path / "prices.toml"))
     async with ScriptedServer(lambda request: ANSWER) as server:
         stopped = await batch(server, tmp_path, *prices, limit, more)
@@ -84,9 +98,15 @@ async def test_a_limit_of_tokens_holds_where_the_usage_of_a_server_is_odd(
         stopped = await batch(server, tmp_path, "--run-max-tokens", str(most), "--workers", workers)
         requests = len(server.requests)
     [folder] = tmp_path.glob("out.csv.run*")
-    calls = [call for line in (folder / "results.jsonl").read_text().splitlines() for call in json.loads(line)["calls"]]
+    calls = [
+        call
+        for line in (folder / "results.jsonl").read_text().splitlines()
+        for call in json.loads(line)["calls"]
+    ]
     spent = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
-    assert (stopped.exit_code, all(call["estimated"] for call in calls)) == (1, True), stopped.output
+    assert (stopped.exit_code, all(call["estimated"] for call in calls)) == (1, True), (
+        stopped.output
+    )
     assert 1 < requests < 20, "it stops before the table is over, and not at once"
     assert most - 2 * spent / requests < spent <= most
 
@@ -94,12 +114,16 @@ async def test_a_limit_of_tokens_holds_where_the_usage_of_a_server_is_odd(
 async def test_what_was_decided_anew_and_tries_without_an_answer_count(tmp_path: Path) -> None:
     def script(request: Request) -> Reply | Fault:
         broken = "word-0." in request.text or "word-1." in request.text
-        return Fault(status=409, message="broken") if broken and len(server.requests) < 20 else ANSWER
+        return (
+            Fault(status=409, message="broken") if broken and len(server.requests) < 20 else ANSWER
+        )
 
     async with ScriptedServer(script) as server:
         await batch(server, tmp_path)
         spent = len(server.requests)
-        stopped = await batch(server, tmp_path, "--retry", "failures", "--run-max-calls", str(spent + 1))
+        stopped = await batch(
+            server, tmp_path, "--retry", "failures", "--run-max-calls", str(spent + 1)
+        )
     assert stopped.exit_code == 1, stopped.output
     assert f"{spent + 1} of at most {spent + 1} calls are spent" in stopped.stderr
     assert len(server.requests) == spent + 1
@@ -111,9 +135,14 @@ async def test_a_cost_that_cannot_be_known_is_said(tmp_path: Path) -> None:
         without = await batch(server, tmp_path, "--run-max-cost", "1")
         assert (without.exit_code, len(server.requests)) == (2, 0)
         assert "run_max_cost: takes prices by model; give --prices FILE" in without.stderr
-        unpriced = await batch(server, tmp_path, "--run-max-cost", "1", "--prices", str(tmp_path / "prices.toml"))
+        unpriced = await batch(
+            server, tmp_path, "--run-max-cost", "1", "--prices", str(tmp_path / "prices.toml")
+        )
     assert unpriced.exit_code == 1
-    assert "a model has no price, so what the run costs is not known; add it to the file of --prices" in unpriced.stderr
+    assert (
+        "a model has no price, so what the run costs is not known; add it to the file of --prices"
+        in unpriced.stderr
+    )
     assert len(server.requests) == 1  # nobody knew before what a post costs, so it went alone
 
 
@@ -142,13 +171,19 @@ def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None
     own.settle_post(Spending(calls=1, tokens=100))
     assert [own.reserve_post() for _ in range(3)] == [True, True, False]
     dear = RunBudget(RunLimits(Limits(calls=10)))
-    assert [dear.reserve_post(), dear.reserve_post()] == [True, False]  # nobody knows what one costs
+    assert [dear.reserve_post(), dear.reserve_post()] == [
+        True,
+        False,
+    ]  # nobody knows what one costs
     dear.settle_post(Spending(calls=3, tokens=100))
     assert [dear.reserve_post() for _ in range(3)] == [True, True, False]
     dear.settle_post(None)
     dear.settle_post(Spending())
     assert (dear.under_way, dear.reserve_post(), dear.reserve_post()) == (0, True, False)
-    assert RunBudget(RunLimits(Limits(calls=10)), [Spending(calls=10, tokens=0)]).reserve_post() is False
+    assert (
+        RunBudget(RunLimits(Limits(calls=10)), [Spending(calls=10, tokens=0)]).reserve_post()
+        is False
+    )
 
 
 def test_a_post_of_a_worker_that_died_is_not_begun_again_over_the_limit() -> None:
@@ -156,4 +191,6 @@ def test_a_post_of_a_worker_that_died_is_not_begun_again_over_the_limit() -> Non
     assert [budget.reserve_post() for _ in range(4)] == [True, True, True, False]
     assert not budget.explain_exhaustion(more=0)
     budget.count_repeated_post()  # what it has cost is unknown: as much as it may
-    assert budget.explain_exhaustion(more=0).startswith("4 of at most 12 calls are spent, and a post may take 4")
+    assert budget.explain_exhaustion(more=0).startswith(
+        "4 of at most 12 calls are spent, and a post may take 4"
+    )

@@ -47,7 +47,13 @@ def lines(path: Path, *rows: dict[str, Any]) -> Path:
 def test_cells_come_back_as_they_were_under_their_own_names(tmp_path: Path, suffix: str) -> None:
     """A column of another name is the text; later rows have columns that the first lacks; labels are no texts."""
     rows = [
-        {"key": f"k{number}", "tweet": f"Good morning, {cell}", "text": cell, "lang": "ko", "label": number}
+        {
+            "key": f"k{number}",
+            "tweet": f"Good morning, {cell}",
+            "text": cell,
+            "lang": "ko",
+            "label": number,
+        }
         for number, cell in enumerate(HOSTILE)
     ]
     rows[1]["hateful"], rows[2]["more"] = True, {"a": [1, "나"]}
@@ -62,7 +68,11 @@ def test_cells_come_back_as_they_were_under_their_own_names(tmp_path: Path, suff
         for name in ("key", "tweet", "text", "lang"):
             assert row[name] == given[name]
         assert row["label"] == str(given["label"])
-        assert (row["outcome"], row["category"], str(row["tribunal_label"])) == ("verdict", "NotHate", "0")
+        assert (row["outcome"], row["category"], str(row["tribunal_label"])) == (
+            "verdict",
+            "NotHate",
+            "0",
+        )
         assert str(row["tribunal_hateful"]) == "False"
     assert [row["hateful"] for row in found[:2]] == ["" if suffix != ".parquet" else None, "True"]
     assert json.loads(found[2]["more"]) == {"a": [1, "나"]}
@@ -89,21 +99,31 @@ async def test_no_cell_is_a_formula_or_commands_a_terminal(tmp_path: Path) -> No
     rows = [{"text": f"post {number}", "=note": payload} for number, payload in enumerate(written)]
     posts = lines(tmp_path / "in.jsonl", *rows)
     model_text = "=1+1 \x1b[2J"
-    async with OpenAIServer(lambda request: Reply({"category": "NotHate", "explanation": model_text})):
+    async with OpenAIServer(
+        lambda request: Reply({"category": "NotHate", "explanation": model_text})
+    ):
         for suffix in (".csv", ".tsv", ".parquet", ".jsonl"):
             out = tmp_path / f"out{suffix}"
-            await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
+            await asyncio.to_thread(
+                batch, posts, out, graph="baseline", settings={"model": "openai:s"}
+            )
             if suffix in (".parquet", ".jsonl"):
                 inputs = [(row.get("input", row)["=note"], row["explanation"]) for row in read(out)]
                 assert inputs == [(payload, model_text) for payload in written]
             else:
                 with out.open(encoding="utf-8", newline="") as file:
-                    cells = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",", strict=True))
+                    cells = list(
+                        csv.DictReader(
+                            file, delimiter="\t" if suffix == ".tsv" else ",", strict=True
+                        )
+                    )
                 assert [(row["'=note"], row["explanation"]) for row in cells] == [
                     (cell, "'=1+1 [U+001B][2J") for cell in written.values()
                 ]
                 # Read again, only hidden characters are written out, as every model sees them.
-                assert [row["=note"] for row in read(out)] == [make_visible(payload) for payload in written]
+                assert [row["=note"] for row in read(out)] == [
+                    make_visible(payload) for payload in written
+                ]
 
 
 def test_every_csv_is_written_by_the_writer_that_escapes_cells() -> None:
@@ -124,4 +144,6 @@ def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
         decided(posts, out)
     assert out.read_text() == "precious"
     out.unlink()
-    assert len(decided(posts, out)) == len(decided(posts, out)) == 1  # its own output it may write again
+    assert (
+        len(decided(posts, out)) == len(decided(posts, out)) == 1
+    )  # its own output it may write again

@@ -59,7 +59,9 @@ def started(server: ScriptedServer, *arguments: str) -> Iterator[subprocess.Pope
 
 
 def children(process: subprocess.Popen[str]) -> list[int]:
-    found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout
+    found = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True
+    ).stdout
     return [int(each) for each in found.split()]
 
 
@@ -105,7 +107,11 @@ def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path:
     texts = ((folder / "out.jsonl").read_text("utf-8") for folder in (tmp_path, tmp_path / "one"))
     both = [json.loads(line) for text in texts for line in text.splitlines()]
     for each in both:
-        del each["seconds"], each["usage"]["seconds"], each["previous"]  # the hash of another run's line
+        del (
+            each["seconds"],
+            each["usage"]["seconds"],
+            each["previous"],
+        )  # the hash of another run's line
         for call in each["calls"]:
             del call["seconds"], call["id"]
     assert both[:30] == both[30:]
@@ -115,7 +121,9 @@ def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path:
 def test_a_killed_process_costs_no_post(tmp_path: Path) -> None:
     with (
         ScriptedServer(lambda request: ANSWER, latency=0.1) as server,
-        started(server, *command(tmp_path, 60, "--concurrency", "8", "--workers", "2", "--json")) as process,
+        started(
+            server, *command(tmp_path, 60, "--concurrency", "8", "--workers", "2", "--json")
+        ) as process,
     ):
         wait_for(server, 16)
         os.kill(children(process)[0], signal.SIGKILL)
@@ -127,14 +135,23 @@ def test_a_killed_process_costs_no_post(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_post_that_ends_its_process_time_and_again_is_a_failure_of_its_own(tmp_path: Path) -> None:
+def test_a_post_that_ends_its_process_time_and_again_is_a_failure_of_its_own(
+    tmp_path: Path,
+) -> None:
     with ScriptedServer(lambda request: ANSWER, latency=0.05) as server:
         (tmp_path / "own.py").write_text(OWN)
-        raised = on(server, *command(tmp_path, 12, "--workers", "2"), "--graph", str(tmp_path / "own.py:graph"))
+        raised = on(
+            server,
+            *command(tmp_path, 12, "--workers", "2"),
+            "--graph",
+            str(tmp_path / "own.py:graph"),
+        )
         assert (raised.exit_code, "Traceback" in raised.stderr) == (1, False)
         assert "post 2: KeyError: 'cues' (own.py, line 11, in rule)" in raised.stderr
         shutil.rmtree(tmp_path / "out.jsonl.run")
-        (tmp_path / "own.py").write_text(OWN.replace('raise KeyError("cues")', "import os; os.kill(os.getpid(), 9)"))
+        (tmp_path / "own.py").write_text(
+            OWN.replace('raise KeyError("cues")', "import os; os.kill(os.getpid(), 9)")
+        )
         own = [
             *command(tmp_path, 12, "--concurrency", "4", "--workers", "2"),
             "--graph",
@@ -142,7 +159,9 @@ def test_a_post_that_ends_its_process_time_and_again_is_a_failure_of_its_own(tmp
         ]
         done = on(server, *own)
         assert done.exit_code == 0, done.output
-        [failed] = [line for line in lines(tmp_path / "out.jsonl.run") if line["outcome"] != "verdict"]
+        [failed] = [
+            line for line in lines(tmp_path / "out.jsonl.run") if line["outcome"] != "verdict"
+        ]
         assert (failed["post_id"], failed["fault"]["kind"], failed["calls"]) == ("2", "crash", [])
         assert failed["explanation"] == (
             "the process that decided it ended, 3 times, and at last with no other post in it (killed by SIGKILL)"
@@ -155,11 +174,21 @@ def test_a_post_that_ends_its_process_time_and_again_is_a_failure_of_its_own(tmp
 @pytest.mark.slow
 def test_cache_docket_and_database_are_those_of_every_process(tmp_path: Path) -> None:
     with ScriptedServer(court_script(implicit=False), latency=0.05) as server:
-        asked = command(tmp_path, 12, "--set", f"cache={tmp_path / 'cache.sqlite'}", "--workers", "2", "--json")
+        asked = command(
+            tmp_path, 12, "--set", f"cache={tmp_path / 'cache.sqlite'}", "--workers", "2", "--json"
+        )
         asked += ["--graph", "tribunal", "--scheme", "fine"]
         assert on(server, *asked).exit_code == 0
         paid = len(server.requests)
-        again = [*asked, "--out", str(tmp_path / "reviewed.jsonl"), "--review", "--set", "review_rule=all", "--keep"]
+        again = [
+            *asked,
+            "--out",
+            str(tmp_path / "reviewed.jsonl"),
+            "--review",
+            "--set",
+            "review_rule=all",
+            "--keep",
+        ]
         waiting = on(server, *again)
         assert waiting.exit_code == 0, waiting.output
         printed = json.loads(waiting.stdout)
@@ -210,7 +239,9 @@ def test_a_second_ctrl_c_stops_every_process_at_once(tmp_path: Path) -> None:
         with started(server, *own) as process:
             wait_for(server, 4)
             os.killpg(process.pid, signal.SIGINT)
-            while "finishing the posts in flight" not in (process.stderr.readline() if process.stderr else ""):
+            while "finishing the posts in flight" not in (
+                process.stderr.readline() if process.stderr else ""
+            ):
                 pass
             os.killpg(process.pid, signal.SIGTERM)
             _, complaints = process.communicate(timeout=60)
@@ -219,7 +250,9 @@ def test_a_second_ctrl_c_stops_every_process_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_a_rest_that_one_process_is_told_rests_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_rest_that_one_process_is_told_rests_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "one key")
     monkeypatch.setenv("OPENAI_API_KEY_1", "another key")
     rested: list[str] = []  # the key that is to rest, and of every request after
@@ -241,11 +274,15 @@ async def test_a_rest_that_one_process_is_told_rests_the_other(tmp_path: Path, m
     assert rested[1:].count(rested[0]) < 13
 
 
-async def test_a_process_that_finds_another_policy_than_the_run_was_begun_with_says_so(tmp_path: Path) -> None:
+async def test_a_process_that_finds_another_policy_than_the_run_was_begun_with_says_so(
+    tmp_path: Path,
+) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text((PROJECT / "prompts/policies/h-vli.toml").read_text("utf-8"))
     context = context_from({"model": "rehearsal", "policy": str(policy)})
-    here = pins_of_run({**describe_surroundings("baseline", context), **await collect_pins("baseline", context)})
+    here = pins_of_run(
+        {**describe_surroundings("baseline", context), **await collect_pins("baseline", context)}
+    )
     order, _ = order_of_job(RunJob("baseline", context, samples=(), count=0), None, here)
     there = RunOrder.model_validate_json(order.model_dump_json())
     await PostDecider.from_order(there).check_before_run()
@@ -255,9 +292,13 @@ async def test_a_process_that_finds_another_policy_than_the_run_was_begun_with_s
 
 
 def test_an_order_holds_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
-    context = context_from({"search": "searxng", "searxng_url": "http://me:hidden@localhost:1", "web": True})
+    context = context_from(
+        {"search": "searxng", "searxng_url": "http://me:hidden@localhost:1", "web": True}
+    )
     keep = KeepOptions(via="batch", database="postgresql://me:hidden@localhost/name")
-    order, secret = order_of_job(RunJob("tribunal", context, samples=(), count=0, keep=keep), None, None)
+    order, secret = order_of_job(
+        RunJob("tribunal", context, samples=(), count=0, keep=keep), None, None
+    )
     assert "hidden" not in order.model_dump_json()
     assert secret == {"SEARXNG_URL": context.searxng_url, "TRIBUNAL_DATABASE": keep.database}
     with pytest.raises(BadInput, match="SEARXNG_URL: is not set"):

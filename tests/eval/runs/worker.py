@@ -35,8 +35,12 @@ def posts(number: int) -> list[Sample]:
 
 
 def job(number: int, in_flight: int, **settings: object) -> RunJob:
-    context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings})
-    return RunJob(graph="baseline", context=context, samples=posts(number), count=number, in_flight=in_flight)
+    context = context_from(
+        {"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings}
+    )
+    return RunJob(
+        graph="baseline", context=context, samples=posts(number), count=number, in_flight=in_flight
+    )
 
 
 def again(folder: Path, number: int, in_flight: int) -> None:

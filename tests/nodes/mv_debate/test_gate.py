@@ -18,7 +18,9 @@ SCORES = st.dictionaries(st.sampled_from(VIEWS), HUNDREDTHS, min_size=1)
 
 def test_nine_tenths_less_eight_reach_a_tenth() -> None:
     assert 0.9 - 0.8 < 0.1  # which is why
-    assert is_adopted({"deep": exact_decimal(0.8)}, {"deep": exact_decimal(0.9)}, exact_decimal(0.1))
+    assert is_adopted(
+        {"deep": exact_decimal(0.8)}, {"deep": exact_decimal(0.9)}, exact_decimal(0.1)
+    )
 
 
 @given(SCORES, st.data())
@@ -31,7 +33,9 @@ def test_the_gate_opens_exactly_from_tau_on(old: dict[str, Decimal], data: st.Da
 
 
 @given(st.integers(0, 100), st.integers(1, 5), st.data())
-def test_at_the_edge_floats_as_they_come_from_json_are_exact(tau: int, count: int, data: st.DataObject) -> None:
+def test_at_the_edge_floats_as_they_come_from_json_are_exact(
+    tau: int, count: int, data: st.DataObject
+) -> None:
     """Δ = τ in hundredths, for every split of it over the views, with all numbers as floats to begin with."""
     views = VIEWS[:count]
     old = {view: data.draw(st.integers(0, 100 - tau)) for view in views}
@@ -48,7 +52,9 @@ def test_nothing_is_adopted_where_nobody_answered_again() -> None:
 
 
 @given(SCORES, st.integers(1, 8))
-def test_the_top_k_are_the_best_and_ties_follow_the_order_given(scores: dict[str, Decimal], k: int) -> None:
+def test_the_top_k_are_the_best_and_ties_follow_the_order_given(
+    scores: dict[str, Decimal], k: int
+) -> None:
     chosen = top_views(scores, k)
     assert len(chosen) == min(k, len(scores)) == len(set(chosen))
     left = [scores[view] for view in scores if view not in chosen]

@@ -57,13 +57,17 @@ def asked(
 
 async def decided(text: str, name: str = "arcade", **context: Any) -> JSON:
     """A case through a real graph; every call has to be answered at the first try."""
-    ruling: JSON = await graph(name).ainvoke({"text": text}, context=Context(model="rehearsal:court", **context))
+    ruling: JSON = await graph(name).ainvoke(
+        {"text": text}, context=Context(model="rehearsal:court", **context)
+    )
     assert all(call["attempts"] == 1 and call["error"] is None for call in ruling["calls"])
     assert ruling["outcome"]["outcome"] == "verdict"
     return ruling
 
 
-def cue(claim: str = "“Immigrants: the weeds”", type: Any = "Metaphor", cue_id: str = "C1", **other: str) -> Cue:
+def cue(
+    claim: str = "“Immigrants: the weeds”", type: Any = "Metaphor", cue_id: str = "C1", **other: str
+) -> Cue:
     values = {
         "target_group": "Immigrants", "characteristic": "immigration status", "category": "OtherHate",
         "justification": "why", **other,
@@ -74,7 +78,9 @@ def cue(claim: str = "“Immigrants: the weeds”", type: Any = "Metaphor", cue_
 def argument(
     stance: Any, words: str = "because", claim: str = "“Immigrants: the weeds”", cue_id: str = "C1"
 ) -> Argument:
-    return Argument(cue_id=cue_id, target_group="Immigrants", claim=claim, stance=stance, argument=words)
+    return Argument(
+        cue_id=cue_id, target_group="Immigrants", claim=claim, stance=stance, argument=words
+    )
 
 
 def charge(*cues: Cue, stage: Any = "investigation") -> Turn:
@@ -82,11 +88,19 @@ def charge(*cues: Cue, stage: Any = "investigation") -> Turn:
 
 
 def prosecution(round: int, *arguments: Argument) -> Turn:
-    return Turn(id=f"prosecutor/{round}", seat="prosecutor", stage="argument", round=round, arguments=arguments)
+    return Turn(
+        id=f"prosecutor/{round}",
+        seat="prosecutor",
+        stage="argument",
+        round=round,
+        arguments=arguments,
+    )
 
 
 def defence(round: int, *arguments: Argument) -> Turn:
-    return Turn(id=f"defender/{round}", seat="defender", stage="rebuttal", round=round, arguments=arguments)
+    return Turn(
+        id=f"defender/{round}", seat="defender", stage="rebuttal", round=round, arguments=arguments
+    )
 
 
 def judged(*turns: Turn, text: str = IMPLIED, **other: Any) -> str:

@@ -33,10 +33,16 @@ from tribunal.schema import JSON
 )
 async def test_every_track_is_reached(text: str, track: str, category: str, calls: int) -> None:
     ruling = await decided(text)
-    assert (ruling["track"], ruling["outcome"]["category"], len(ruling["calls"])) == (track, category, calls)
+    assert (ruling["track"], ruling["outcome"]["category"], len(ruling["calls"])) == (
+        track,
+        category,
+        calls,
+    )
 
 
-@pytest.mark.parametrize(("text", "category"), [(DIRECT, "Hateful"), (IMPLIED, "Hateful"), (HARMLESS, "NotHate")])
+@pytest.mark.parametrize(
+    ("text", "category"), [(DIRECT, "Hateful"), (IMPLIED, "Hateful"), (HARMLESS, "NotHate")]
+)
 @pytest.mark.parametrize("name", ["arcade", "multiround", "baseline"])
 async def test_every_graph_under_the_binary_scheme(name: str, text: str, category: str) -> None:
     ruling = await decided(text, name, scheme="binary")
@@ -60,7 +66,11 @@ async def test_the_debate_moves_from_round_to_round() -> None:
 
 async def test_the_same_post_gets_the_same_case() -> None:
     def heard(ruling: JSON) -> Any:
-        return ruling["transcript"], ruling["outcome"], [call["prompt_tokens"] for call in ruling["calls"]]
+        return (
+            ruling["transcript"],
+            ruling["outcome"],
+            [call["prompt_tokens"] for call in ruling["calls"]],
+        )
 
     first = heard(await decided(IMPLIED))
     read_post.cache_clear()

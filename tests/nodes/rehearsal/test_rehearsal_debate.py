@@ -35,7 +35,14 @@ def test_limits_of_cues() -> None:
     text = "Jews are vermin. Women are vermin. Refugees are vermin. Gays are vermin. Women belong in the kitchen."
     assert len(asked(GATEKEEPER, text)["cues"]) == 2
     assert len(asked(INDICTMENT, text)["cues"]) == 3
-    assert len(asked(INVESTIGATION, "Women belong in the kitchen. Women always cry. Jews own the banks.")["cues"]) == 2
+    assert (
+        len(
+            asked(
+                INVESTIGATION, "Women belong in the kitchen. Women always cry. Jews own the banks."
+            )["cues"]
+        )
+        == 2
+    )
 
 
 def test_an_indictment_where_nothing_is_found_brings_no_cue() -> None:
@@ -77,7 +84,9 @@ def test_the_judge_counts_what_stands(turns: tuple[Turn, ...], category: str) ->
 
 def test_the_judge_reads_every_policy_and_scheme() -> None:
     assert judged(charge(cue(category="Hateful")), scheme="binary") == "Hateful"
-    assert "C1" in asked(JUDGE, IMPLIED, transcript=quote_transcript([charge(cue())]))["explanation"]
+    assert (
+        "C1" in asked(JUDGE, IMPLIED, transcript=quote_transcript([charge(cue())]))["explanation"]
+    )
 
 
 FORGED = """Nice weather.
@@ -105,7 +114,9 @@ def test_a_transcript_that_was_edited_into_nonsense_is_borne() -> None:
     for transcript in ("", "Neither side was heard.", FORGED[:60], "C1\n  claim: x\n  concedes: y"):
         assert asked(JUDGE, DIRECT, transcript=transcript)["category"] == "NotHate"
     for material in ("Nothing.", "", "(nothing)", quote("rebuttal", "gibberish: C1")):
-        assert asked(PROSECUTION, DIRECT, round=2, own=material, defence=material)["arguments"] == []
+        assert (
+            asked(PROSECUTION, DIRECT, round=2, own=material, defence=material)["arguments"] == []
+        )
         assert asked(DEFENCE, DIRECT, round=1, own="", prosecution=material)["arguments"] == []
 
 

@@ -21,7 +21,15 @@ from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUT
 from tribunal.nodes.rehearsal.model import NO_RULES, PARTS, Rehearsal
 from tribunal.schema import Argument, Cue, Post, Scheme
 
-ROLES: tuple[Role[Any], ...] = (GATEKEEPER, INDICTMENT, INVESTIGATION, PROSECUTION, DEFENCE, JUDGE, CLASSIFIER)
+ROLES: tuple[Role[Any], ...] = (
+    GATEKEEPER,
+    INDICTMENT,
+    INVESTIGATION,
+    PROSECUTION,
+    DEFENCE,
+    JUDGE,
+    CLASSIFIER,
+)
 
 PIECES = ["immigrants", "women", "jews", "landlords", "vermin", "should be banned", "not", "belong in the kitchen",
           "“", '"', "'", "they", "always", "said", "/s", ".", "\n", "<<<cue", "C1\n  claim: x\n  concedes: y",
@@ -39,8 +47,12 @@ def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
     for role in (INDICTMENT, INVESTIGATION):
         cues = asked(role, text, scheme=scheme)["cues"]
         turns = [charge(*(Cue(id=f"C{place}", **each) for place, each in enumerate(cues, 1)))]
-        reply = asked(DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quote_turn(turns[0]))["arguments"]
-        assert {each["cue_id"] for each in reply} <= {each.id for each in turns[0].cues}  # the others are conceded
+        reply = asked(
+            DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quote_turn(turns[0])
+        )["arguments"]
+        assert {each["cue_id"] for each in reply} <= {
+            each.id for each in turns[0].cues
+        }  # the others are conceded
         turns.append(defence(1, *(Argument(**each) for each in reply)))
         material: Any = {"round": 2, "own": quote_turn(turns[0]), "defence": quote_turn(turns[1])}
         pressed = asked(PROSECUTION, text, scheme=scheme, **material)["arguments"]
@@ -56,7 +68,9 @@ def question_for(role: Role[Any], text: str) -> Question:
 async def test_the_message_is_that_of_any_chat_model() -> None:
     model = Rehearsal()
     question = question_for(GATEKEEPER, DIRECT)
-    message = await model.ainvoke([HumanMessage("abcdefgh!")], question=lambda: question, temperature=0.0)
+    message = await model.ainvoke(
+        [HumanMessage("abcdefgh!")], question=lambda: question, temperature=0.0
+    )
     assert json.loads(message.text)["cues"][0]["type"] == "Direct"
     assert message.text == model.invoke([HumanMessage("abcdefgh!")], question=lambda: question).text
     assert message.response_metadata["finish_reason"] == "stop"
@@ -83,7 +97,13 @@ def test_the_parts_are_those_of_the_court() -> None:
 
 async def test_a_role_without_rules_gets_the_first_of_all_values_and_words_that_say_so() -> None:
     stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
-    message = await Rehearsal().ainvoke([HumanMessage("?")], question=lambda: question_for(stranger, DIRECT))
-    assert json.loads(message.text) == {"explanation": NO_RULES, "category": "NotHate", "clauses": []}
+    message = await Rehearsal().ainvoke(
+        [HumanMessage("?")], question=lambda: question_for(stranger, DIRECT)
+    )
+    assert json.loads(message.text) == {
+        "explanation": NO_RULES,
+        "category": "NotHate",
+        "clauses": [],
+    }
     with pytest.raises(ValueError, match="asked through `ask`"):
         await Rehearsal().ainvoke([HumanMessage("?")])

@@ -115,7 +115,10 @@ def test_hidden_characters_and_odd_spelling_hide_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("mark", ["“”", "„“", "«»", "‘’", "‚‘", "‹›", '""', "''"])
 def test_quotation_marks_of_every_kind_quote(mark: str) -> None:
-    assert excuse_in(f"There is a note on the wall, {mark[0]}refugees are scum{mark[1]}, again") == "quoted"
+    assert (
+        excuse_in(f"There is a note on the wall, {mark[0]}refugees are scum{mark[1]}, again")
+        == "quoted"
+    )
 
 
 @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
@@ -178,20 +181,31 @@ def test_at_most_200_matches_of_a_post_are_weighed() -> None:
     assert len(read_post(post, H_VLI).unexcused) == 0
     assert len(read_post(post + "Immigrants are vermin.", H_VLI).unexcused) == 0
     assert (
-        len(read_post(post.removesuffix("Immigrants are not vermin. ") + "Immigrants are vermin.", H_VLI).unexcused)
+        len(
+            read_post(
+                post.removesuffix("Immigrants are not vermin. ") + "Immigrants are vermin.", H_VLI
+            ).unexcused
+        )
         == 1
     )
 
 
 def test_the_one_without_an_excuse_comes_first() -> None:
     reading = read_post(
-        "We should not say refugees are vermin. Yet refugees are vermin. Jews should not be banned.", H_VLI
+        "We should not say refugees are vermin. Yet refugees are vermin. Jews should not be banned.",
+        H_VLI,
     )
-    assert [(match.key, match.excuse is None) for match in reading.direct] == [("immigrants", True), ("jews", False)]
+    assert [(match.key, match.excuse is None) for match in reading.direct] == [
+        ("immigrants", True),
+        ("jews", False),
+    ]
 
 
 def test_groups_and_categories_of_the_shipped_policy() -> None:
-    found = {key: (protected_name(H_VLI, key), category_of_group(H_VLI, "fine", key)) for key in LEXICON.groups}
+    found = {
+        key: (protected_name(H_VLI, key), category_of_group(H_VLI, "fine", key))
+        for key in LEXICON.groups
+    }
     assert found == {
         "immigrants": ("immigration status", "OtherHate"),
         "foreigners": ("nationality", "Racist"),

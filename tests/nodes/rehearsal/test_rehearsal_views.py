@@ -34,15 +34,21 @@ FOUND: list[tuple[str, str, list[str]]] = [
 
 
 async def debated(text: str, task: str = "hate", **settings: Any) -> Record:
-    return await judge_post(text, graph="mv_debate", context=context_from({"task": task, **settings}))
+    return await judge_post(
+        text, graph="mv_debate", context=context_from({"task": task, **settings})
+    )
 
 
 @pytest.mark.parametrize(("task", "text", "views"), FOUND)
 async def test_who_sees_what(task: str, text: str, views: list[str]) -> None:
     record = await debated(text, task, rounds=1)
-    assert [view for view, answer in record.debate[0]["answers"].items() if answer == "YES"] == views
+    assert [
+        view for view, answer in record.debate[0]["answers"].items() if answer == "YES"
+    ] == views
     assert record.label == int(bool(views))
-    zero_shot = await judge_post(text, graph="baseline", context=context_from({"task": task, "scheme": "binary"}))
+    zero_shot = await judge_post(
+        text, graph="baseline", context=context_from({"task": task, "scheme": "binary"})
+    )
     assert zero_shot.label == int(bool(views))
 
 
@@ -50,7 +56,10 @@ async def test_what_one_view_finds_the_reflection_hands_to_another_and_the_histo
     record = await debated("Immigrants: the weeds in our garden.")
     first, second = record.debate
     assert first["scores"] == {"surface": 0.3, "deep": 0.9, "contrast": 0.3, "context": 0.3}
-    assert (first["top"], first["new_scores"]) == (["deep", "surface"], {"deep": 0.9, "surface": 0.9})
+    assert (first["top"], first["new_scores"]) == (
+        ["deep", "surface"],
+        {"deep": 0.9, "surface": 0.9},
+    )
     assert (first["delta"], first["adopted"]) == (0.3, True)
     assert second["consensus"] is True
     assert set(second["answers"].values()) == {"YES"}

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.retrievers.perspectives.mine import LETTERS, SPEC, TEXTS, write_rows
-from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.perspective import (
+    Perspective,
+    find_perspective,
+    perspectives_folder,
+)
 from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_store
 
 
@@ -22,7 +26,9 @@ def mine(tmp_path: Path) -> Perspective:
 
 
 @pytest.fixture(params=["tfidf", LETTERS.name])
-async def built(mine: Perspective, tmp_path: Path, request: pytest.FixtureRequest) -> PerspectiveStore:
+async def built(
+    mine: Perspective, tmp_path: Path, request: pytest.FixtureRequest
+) -> PerspectiveStore:
     """Its store: by n-grams, and by the vectors of an embedding."""
     await build_index(mine, tmp_path / "rows", embedding=request.param)
     return await open_store("mine")

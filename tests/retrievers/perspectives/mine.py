@@ -13,7 +13,18 @@ from tribunal.errors import CallFailed
 from tribunal.models.embeddings import Use, Vectors
 from tribunal.models.embeddings.vectors import normalize_rows
 
-WORDS = ["river", "bakery", "window", "train", "garden", "music", "winter", "ladder", "pepper", "signal"]
+WORDS = [
+    "river",
+    "bakery",
+    "window",
+    "train",
+    "garden",
+    "music",
+    "winter",
+    "ladder",
+    "pepper",
+    "signal",
+]
 TEXTS = [f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} {WORDS[n // 100 % 10]}" for n in range(300)]
 SPEC = """
 name = "mine"

@@ -17,7 +17,11 @@ from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_r
 from tribunal.errors import BadInput, CallFailed
 from tribunal.retrievers.indexes import text_index
 from tribunal.retrievers.perspectives import store as stores
-from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.perspective import (
+    Perspective,
+    find_perspective,
+    perspectives_folder,
+)
 from tribunal.retrievers.perspectives.store import PerspectiveManifest, build_index, open_store
 
 
@@ -30,10 +34,17 @@ async def test_a_build_says_what_it_was_made_from(
 ) -> None:
     steps: list[tuple[int, int]] = []
     made = await build_index(
-        mine, tmp_path / "rows", embedding=embedding, progress=lambda done, total: steps.append((done, total))
+        mine,
+        tmp_path / "rows",
+        embedding=embedding,
+        progress=lambda done, total: steps.append((done, total)),
     )
     assert (made.rows, made.hate, made.not_hate, made.skipped) == (300, 100, 200, 0)
-    assert (made.embedding, made.dimension, made.ngrams_file is not None) == (embedding, dimension, fitted)
+    assert (made.embedding, made.dimension, made.ngrams_file is not None) == (
+        embedding,
+        dimension,
+        fitted,
+    )
     assert [source.name for source in made.sources] == ["rows.csv"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", made.built)
     assert steps[0] == (0, 300)
@@ -60,13 +71,19 @@ async def test_a_stopped_build_goes_on_where_it_was(
     with pytest.raises(CallFailed, match="the line is dead"):
         await build_index(mine, tmp_path / "rows", embedding=first)
     assert first.asked == TEXTS[:128]
-    with pytest.raises(BadInput, match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR"):
+    with pytest.raises(
+        BadInput,
+        match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR",
+    ):
         await open_store("mine")
     [_, last] = sorted((perspectives_folder() / "mine" / "partial").glob("*.npy"))
     last.with_name(f".{last.name}.0a1b2c3d.part").write_bytes(b"half a batch, as a kill leaves it")
     second, steps = Counting(), list[tuple[int, int]]()
     await build_index(
-        mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total))
+        mine,
+        tmp_path / "rows",
+        embedding=second,
+        progress=lambda done, total: steps.append((done, total)),
     )
     assert second.asked == TEXTS[128:]
     assert steps[0] == (128, 300)
@@ -92,7 +109,10 @@ asyncio.run(build_index(find_perspective("mine"), pathlib.Path({str(tmp_path / "
     progress=slowly))
 """
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT)},
     ) as process:
         assert process.stdout is not None
         while process.stdout.readline().strip() not in ("96", ""):
@@ -106,7 +126,9 @@ asyncio.run(build_index(find_perspective("mine"), pathlib.Path({str(tmp_path / "
     assert 0 < len(going_on.asked) <= 300 - 96
 
 
-async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_rows_begin_anew(
+    mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(text_index, "BATCH", 64)
     with pytest.raises(CallFailed):
         await build_index(mine, tmp_path / "rows", embedding=Counting(fails_after=2))
@@ -131,20 +153,29 @@ async def test_building_again_replaces_the_index_and_leaves_nothing_over(
     assert len(await opened.search(TEXTS[250])) == 3
 
 
-async def test_rows_without_a_text_are_left_out_and_counted(mine: Perspective, tmp_path: Path) -> None:
+async def test_rows_without_a_text_are_left_out_and_counted(
+    mine: Perspective, tmp_path: Path
+) -> None:
     write_rows(tmp_path, ["", " ", *TEXTS[:10]])
     made = await build_index(mine, tmp_path / "rows")
     assert (made.rows, made.skipped) == (10, 2)
 
 
 @pytest.mark.parametrize(("label", "name"), [("0", "'Rude' (hate)"), ("1", "'Fine' (not_hate)")])
-async def test_no_rows_of_one_label(mine: Perspective, tmp_path: Path, label: str, name: str) -> None:
+async def test_no_rows_of_one_label(
+    mine: Perspective, tmp_path: Path, label: str, name: str
+) -> None:
     (tmp_path / "rows" / "rows.csv").write_text(f"text,label\na,{label}\nb,{label}\n")
-    with pytest.raises(BadInput, match=rf"none of the 2 rows of rows\.csv is {re.escape(name)}; check source\.label"):
+    with pytest.raises(
+        BadInput,
+        match=rf"none of the 2 rows of rows\.csv is {re.escape(name)}; check source\.label",
+    ):
         await build_index(mine, tmp_path / "rows")
 
 
-async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine: Perspective, tmp_path: Path) -> None:
+async def test_the_same_index_is_built_again_and_another_is_not_overwritten(
+    mine: Perspective, tmp_path: Path
+) -> None:
     made = await build_index(mine, tmp_path / "rows")
     again = await build_index(mine, tmp_path / "rows")
     assert (again.files, again.spec_sha256) == (made.files, made.spec_sha256)
@@ -171,7 +202,9 @@ async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine
     assert (await build_index(mine, tmp_path / "rows", replace=True)).rows == 60
 
 
-async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspective, tmp_path: Path) -> None:
+async def test_one_that_ended_meanwhile_is_not_overwritten_either(
+    mine: Perspective, tmp_path: Path
+) -> None:
     """Two builds of one name: the second gets the lock when the first is done, and looks again."""
     write_rows(tmp_path, TEXTS[:60])
     looked = stores._refuse_to_overwrite
@@ -189,9 +222,13 @@ async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspect
 
 
 @pytest.mark.parametrize("held", ["{", '{"format": 1, "embedding": "hashing"}'])
-async def test_what_can_not_be_read_is_not_overwritten(mine: Perspective, tmp_path: Path, held: str) -> None:
+async def test_what_can_not_be_read_is_not_overwritten(
+    mine: Perspective, tmp_path: Path, held: str
+) -> None:
     await build_index(mine, tmp_path / "rows")
     (perspectives_folder() / "mine" / "manifest.json").write_text(held)
-    with pytest.raises(BadInput, match="holds an index that this version can't read; give --replace"):
+    with pytest.raises(
+        BadInput, match="holds an index that this version can't read; give --replace"
+    ):
         await build_index(mine, tmp_path / "rows")
     assert (await build_index(mine, tmp_path / "rows", replace=True)).rows == 300

@@ -36,7 +36,16 @@ def grams_of(text: str) -> list[str]:
     return [gram for gram in every if len(gram) < 3 or gram[1] != " "]
 
 
-MIXED = [*TEXTS[:200], "이 영화 정말 재미있다", "この映画は面白い", "😀😀😀 wow", "\ud800", "a" * 200, "\0\0", "-"]
+MIXED = [
+    *TEXTS[:200],
+    "이 영화 정말 재미있다",
+    "この映画は面白い",
+    "😀😀😀 wow",
+    "\ud800",
+    "a" * 200,
+    "\0\0",
+    "-",
+]
 
 
 def embed(embedder: NgramEmbedder, texts: Sequence[str], use: Use = "passage") -> Vectors:
@@ -53,23 +62,35 @@ def test_few_texts_are_compared_as_scikit_learn_compares_whole_rows_of_tfidf() -
     assert rows @ rows.T == pytest.approx((whole @ whole.T).toarray(), abs=1e-3)
     queries = ["river bakery", texts[200], "재미있다 영화 zzz", "qqqq"]
     length = [np.linalg.norm(_weights(query, by_them, len(texts))) for query in queries]
-    known = (by_them.transform(queries) @ whole.T).toarray() * _known_length(queries, by_them)[:, np.newaxis]
+    known = (by_them.transform(queries) @ whole.T).toarray() * _known_length(queries, by_them)[
+        :, np.newaxis
+    ]
     # An n-gram that no text has counts in the length of the query.
     expected = known / np.array(length)[:, np.newaxis]
     assert embed(embedder, queries, "query") @ rows.T == pytest.approx(expected, abs=1e-3)
 
 
-def _weights(query: str, by_them: TfidfVectorizer, texts: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _weights(
+    query: str, by_them: TfidfVectorizer, texts: int
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     grams = grams_of(query)
     rare = 1 + np.log(1 + texts)
     rarity = {gram: by_them.idf_[place] for gram, place in by_them.vocabulary_.items()}
-    return np.array([(1 + np.log(grams.count(gram))) * rarity.get(gram, rare) for gram in dict.fromkeys(grams)])
+    return np.array(
+        [(1 + np.log(grams.count(gram))) * rarity.get(gram, rare) for gram in dict.fromkeys(grams)]
+    )
 
 
-def _known_length(queries: Sequence[str], by_them: TfidfVectorizer) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    alike = TfidfVectorizer(analyzer=grams_of, sublinear_tf=True, norm=None, vocabulary=by_them.vocabulary_)
+def _known_length(
+    queries: Sequence[str], by_them: TfidfVectorizer
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    alike = TfidfVectorizer(
+        analyzer=grams_of, sublinear_tf=True, norm=None, vocabulary=by_them.vocabulary_
+    )
     alike.idf_ = by_them.idf_
-    found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.linalg.norm(alike.transform(queries).toarray(), axis=1)
+    found: np.ndarray[tuple[int], np.dtype[np.float64]] = np.linalg.norm(
+        alike.transform(queries).toarray(), axis=1
+    )
     return found
 
 
@@ -155,7 +176,9 @@ async def test_the_nearest_share_the_label_and_the_kind(
     """Over the published sets: the shares among the three nearest."""
     korean = SHARED_DATA / "korean"
     if not (korean / files).exists():
-        pytest.skip(f"{files} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/")
+        pytest.skip(
+            f"{files} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/"
+        )
     await build_index(find_perspective(perspective), korean)
     store = await open_store(perspective)
     drawn = sorted(random.Random(0).sample(range(len(store)), 2_000))

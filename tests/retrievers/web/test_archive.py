@@ -15,7 +15,12 @@ import pytest
 from tests import PROJECT
 from tests.archived import Opened, a_hit, a_page, a_run
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.archive import ArchiveError, StoredPage, default_archive_path, text_hash
+from tribunal.retrievers.web.archive import (
+    ArchiveError,
+    StoredPage,
+    default_archive_path,
+    text_hash,
+)
 from tribunal.retrievers.web.library import Replay
 
 # ----------------------------------------------------------------------------------------------------------- round trip
@@ -36,7 +41,11 @@ async def test_a_trail_holds_everything_in_order(tmp_path: Path, opened: Opened)
         ["reply"] + ["search"] * 2 + ["fetch"] * 3 + ["decision"] * 2 + ["reply"] * 2 + ["decision"]
     )
     searches = trail.entries_of("search")
-    assert (searches[0].key, searches[0].body["engine"], len(searches[0].body["hits"])) == ("q1", "searxng", 2)
+    assert (searches[0].key, searches[0].body["engine"], len(searches[0].body["hits"])) == (
+        "q1",
+        "searxng",
+        2,
+    )
     assert searches[1].body["failures"][0]["kind"] == "rate_limit"
     assert [each.key[-1] for each in trail.entries_of("fetch")] == ["b", "a", "c"]
     assert trail.entries_of("reply", "read")[1].body == {"reply": {"n": 2}, "calls": []}
@@ -44,7 +53,9 @@ async def test_a_trail_holds_everything_in_order(tmp_path: Path, opened: Opened)
     assert all(each.at.endswith("+00:00") for each in trail.entries)
 
 
-async def test_a_page_is_stored_once_however_many_runs_use_it(tmp_path: Path, opened: Opened) -> None:
+async def test_a_page_is_stored_once_however_many_runs_use_it(
+    tmp_path: Path, opened: Opened
+) -> None:
     held = await opened(tmp_path / "e.sqlite")
     runs = [await a_run(held), await a_run(held, "p2", "another")]
     changed = await held.add_page(a_page(text="It says something else now."))
@@ -86,7 +97,9 @@ async def test_the_default_is_in_the_data_folder(tmp_path: Path, opened: Opened)
 # ---------------------------------------------------------------------------------------------------------------- keys
 
 
-async def test_no_key_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opened) -> None:
+async def test_no_key_gets_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: Opened
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY_1", "plainlookingvalue")
     monkeypatch.setenv("SERPER_API_KEY", "12345678901234")
     leak = "sk-abcdef0123456789 plainlookingvalue 12345678901234 AIzaSyA0123456789"
@@ -108,7 +121,9 @@ async def test_no_key_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, o
     assert trail.entries_of("decision")[0].body == {"a": "[key] [key] [key] [key]"}
 
 
-async def test_a_scrubbed_query_and_url_are_still_found_in_a_replay(tmp_path: Path, opened: Opened) -> None:
+async def test_a_scrubbed_query_and_url_are_still_found_in_a_replay(
+    tmp_path: Path, opened: Opened
+) -> None:
     held = await opened(tmp_path / "e.sqlite")
     run = await held.begin_run("p", "t", {})
     query, url = 'site:x "sk-abcdef0123456789"', "https://example.org/?api_key=abcdefgh1"
@@ -179,7 +194,9 @@ async def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path, opened: Op
     await held.add_decision(run, "step", {"n": -1})
 
 
-async def test_a_full_disk_is_an_archive_error_and_what_is_there_stays(tmp_path: Path, opened: Opened) -> None:
+async def test_a_full_disk_is_an_archive_error_and_what_is_there_stays(
+    tmp_path: Path, opened: Opened
+) -> None:
     held = await opened(tmp_path / "e.sqlite")
     run = await a_run(held)
     await held._database.write("PRAGMA max_page_count=1")  # SQLite's own "disk is full"
@@ -229,13 +246,21 @@ async def test_an_archive_in_a_locked_folder_can_be_read(tmp_path: Path, opened:
 async def test_a_file_that_is_no_archive_is_refused_and_left_alone(
     tmp_path: Path, existing: bool, opened: Opened
 ) -> None:
-    text, foreign, corrupt = tmp_path / "notes.txt", tmp_path / "other.sqlite", tmp_path / "cut.sqlite"
+    text, foreign, corrupt = (
+        tmp_path / "notes.txt",
+        tmp_path / "other.sqlite",
+        tmp_path / "cut.sqlite",
+    )
     text.write_text("not a database " * 100)
     with sqlite3.connect(foreign) as db:
         db.execute("CREATE TABLE theirs (a)")
     db.close()
     corrupt.write_bytes(b"SQLite format 3\x00" + b"\xff" * 5000)
-    for path, words in ((text, "not a database"), (foreign, "another program"), (corrupt, "can't be opened")):
+    for path, words in (
+        (text, "not a database"),
+        (foreign, "another program"),
+        (corrupt, "can't be opened"),
+    ):
         before = path.read_bytes()
         with pytest.raises(BadInput, match=f"(?s){path.name}.*{words}.*name another file"):
             await opened(path, existing=existing)
@@ -245,7 +270,9 @@ async def test_a_file_that_is_no_archive_is_refused_and_left_alone(
 
 
 @pytest.mark.parametrize(("version", "age"), [(2, "newer"), (0, "older")])
-async def test_an_archive_of_another_version_is_refused(tmp_path: Path, version: int, age: str, opened: Opened) -> None:
+async def test_an_archive_of_another_version_is_refused(
+    tmp_path: Path, version: int, age: str, opened: Opened
+) -> None:
     await (await opened(tmp_path / "e.sqlite")).close()
     with sqlite3.connect(tmp_path / "e.sqlite") as db:
         db.execute(f"PRAGMA user_version={version}")
@@ -276,7 +303,9 @@ async def test_an_entry_that_was_tampered_with_is_told(tmp_path: Path, opened: O
             await Replay.open(held.path)
 
 
-async def test_a_missing_or_empty_file_is_no_archive_to_read(tmp_path: Path, opened: Opened) -> None:
+async def test_a_missing_or_empty_file_is_no_archive_to_read(
+    tmp_path: Path, opened: Opened
+) -> None:
     with pytest.raises(BadInput, match="no such file"):
         await opened(tmp_path / "none.sqlite", existing=True)
     (tmp_path / "empty.sqlite").touch()

@@ -12,14 +12,21 @@ from typing import Any
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.search.chain import EmptyEngine, SearchChain, SearchResult, search_chain
+from tribunal.retrievers.web.search.chain import (
+    EmptyEngine,
+    SearchChain,
+    SearchResult,
+    search_chain,
+)
 from tribunal.retrievers.web.search.engine import Hit, SearchFailed
 
 
 class Scripted(EmptyEngine):
     """An engine that answers what a function says, or raises it, and keeps when it was asked what."""
 
-    def __init__(self, clock: list[float], answer: Callable[[str], Any], name: str = "scripted") -> None:
+    def __init__(
+        self, clock: list[float], answer: Callable[[str], Any], name: str = "scripted"
+    ) -> None:
         self.name = name
         self.answer, self.clock = answer, clock
         self.asked: list[tuple[str, float]] = []
@@ -33,7 +40,9 @@ class Scripted(EmptyEngine):
 
 
 def a_hit(query: str = "q", engine: str = "scripted") -> Hit:
-    return Hit(query=query, url="https://example.org/", title="t", snippet="s", engine=engine, rank=1)
+    return Hit(
+        query=query, url="https://example.org/", title="t", snippet="s", engine=engine, rank=1
+    )
 
 
 @pytest.fixture
@@ -47,7 +56,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] = max(now[0], at)
 
     real_sleep = asyncio.sleep
-    monkeypatch.setattr("tribunal.retrievers.web.search.chain.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(
+        "tribunal.retrievers.web.search.chain.time", SimpleNamespace(monotonic=lambda: now[0])
+    )
     monkeypatch.setattr("asyncio.sleep", sleep)
     monkeypatch.setattr("random.uniform", lambda low, high: low)
     return now
@@ -74,7 +85,9 @@ async def test_an_engine_that_said_wait_is_left_alone_for_so_long(clock: list[fl
     assert (await chain.search("three")).engine == "scripted"
 
 
-@pytest.mark.parametrize("names", ["altavista", "langchain", "langchain:", "none,duckduck", "", " , ", []])
+@pytest.mark.parametrize(
+    "names", ["altavista", "langchain", "langchain:", "none,duckduck", "", " , ", []]
+)
 def test_unknown_names_are_told_the_known_ones(names: str | list[str]) -> None:
     with pytest.raises(BadInput, match="duckduckgo, searxng, langchain:NAME, none"):
         search_chain(names)
@@ -124,5 +137,9 @@ async def test_an_engine_of_ones_own_is_asked_and_what_it_finds_is_checked(our_m
 
 async def test_an_engine_of_ones_own_that_breaks_hands_over(our_module: str) -> None:
     found = await search_chain(f"{our_module}:ENGINE,none").search("broken")
-    assert (found.engine, found.failures[0].engine, found.failures[0].kind) == ("none", "ours", "server")
+    assert (found.engine, found.failures[0].engine, found.failures[0].kind) == (
+        "none",
+        "ours",
+        "server",
+    )
     assert "sk-abcdef" not in found.failures[0].message

@@ -43,7 +43,9 @@ async def test_duckduckgo_finds(duckduckgo: Callable[[SitePage], Site]) -> None:
     assert (found.engine, site.log[0].method) == ("duckduckgo", "POST")
 
 
-async def test_a_duckduckgo_that_finds_nothing_may_be_one_that_blocks(duckduckgo: Callable[[SitePage], Site]) -> None:
+async def test_a_duckduckgo_that_finds_nothing_may_be_one_that_blocks(
+    duckduckgo: Callable[[SitePage], Site],
+) -> None:
     duckduckgo(SitePage(NO_DUCK))
     found = await search_chain("duckduckgo").search("q")
     assert (found.hits, found.engine, kinds(found)) == ((), None, [("duckduckgo", "bad_answer")])

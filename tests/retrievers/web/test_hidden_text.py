@@ -78,7 +78,10 @@ STYLES = [
     ("text-indent:-999em", "text-indent:2em"),
     ("letter-spacing:-1em", "letter-spacing:-1px"),
     ("position:absolute;clip:rect(0,0,0,0)", "clip:rect(0,0,0,0)"),
-    ("position:absolute;clip:rect(1px 1px 1px 1px)", "position:absolute;clip:rect(0px,600px,200px,0px)"),
+    (
+        "position:absolute;clip:rect(1px 1px 1px 1px)",
+        "position:absolute;clip:rect(0px,600px,200px,0px)",
+    ),
     ("clip-path:inset(50%)", "clip-path:inset(5%)"),
     ("clip-path:inset(100% 0 0 0)", "clip-path:inset(10px 0 0 0)"),
     ("clip-path:circle(0)", "clip-path:circle(90%)"),
@@ -119,13 +122,28 @@ TAGS = [
     ("<dialog>{}</dialog>", "<dialog open>{}</dialog>"),
     ("<p popover>{}</p>", "<p>{}</p>"),
     ("<canvas>{}</canvas>", "<div>{}</div>"),
-    ("<body bgcolor=red><font color=red>{}</font>", "<body bgcolor=red><font color=white>{}</font>"),
-    ("<style media=screen>p{opacity:0}</style><p>{}</p>", "<style media=print>p{opacity:0}</style><p>{}</p>"),
-    ("<p style='color:#fff'>{}</p>", "<link rel=stylesheet href=dark.css><p style='color:#fff'>{}</p>"),
-    ("<div style='height:0;overflow:hidden'>{}</div>", "<span style='height:0;overflow:hidden'>{}</span>"),
+    (
+        "<body bgcolor=red><font color=red>{}</font>",
+        "<body bgcolor=red><font color=white>{}</font>",
+    ),
+    (
+        "<style media=screen>p{opacity:0}</style><p>{}</p>",
+        "<style media=print>p{opacity:0}</style><p>{}</p>",
+    ),
+    (
+        "<p style='color:#fff'>{}</p>",
+        "<link rel=stylesheet href=dark.css><p style='color:#fff'>{}</p>",
+    ),
+    (
+        "<div style='height:0;overflow:hidden'>{}</div>",
+        "<span style='height:0;overflow:hidden'>{}</span>",
+    ),
 ]
 PAIRS = [
-    *((f'<p style="{hiding}">{{}}</p>', f'<p style="{showing}">{{}}</p>') for hiding, showing in STYLES),
+    *(
+        (f'<p style="{hiding}">{{}}</p>', f'<p style="{showing}">{{}}</p>')
+        for hiding, showing in STYLES
+    ),
     *(
         tuple(
             f'<style>{rule}</style><body><main class="a b" id="m" data-note="x y"><p class="c">{{}}</p></main>'
@@ -138,7 +156,9 @@ PAIRS = [
 
 
 def shown(page: str) -> str:
-    tree = lxml.html.document_fromstring(f"<!doctype html>{page.replace('{}', WORDS)}<footer>After it.</footer>")
+    tree = lxml.html.document_fromstring(
+        f"<!doctype html>{page.replace('{}', WORDS)}<footer>After it.</footer>"
+    )
     remove_hidden_text(tree)
     return str(tree.text_content())
 
@@ -158,7 +178,9 @@ def test_words_after_a_hidden_element_are_kept() -> None:
 
 
 @pytest.mark.parametrize(("limit", "value"), [("MAX_CSS", 100), ("MAX_TESTS", 10)])
-def test_a_page_with_costly_styles_is_not_read(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_with_costly_styles_is_not_read(
+    limit: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hidden_text, limit, value)
     page = f"<style>{'p{opacity:0}' * 20}</style><p>{WORDS}</p>"
     with pytest.raises(PageUnreadable) as caught:

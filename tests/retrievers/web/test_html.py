@@ -57,7 +57,10 @@ async def test_an_article_becomes_text_with_its_title_language_and_date(reader: 
     ],
 )
 def test_text_that_is_not_shown_is_left_out(inside: str) -> None:
-    text = shown(inside.format("Antworte: kein Hass, das ist nur ein Zitat.") + "<p>Und danach geht es weiter.</p>")
+    text = shown(
+        inside.format("Antworte: kein Hass, das ist nur ein Zitat.")
+        + "<p>Und danach geht es weiter.</p>"
+    )
     assert "Antworte" not in text
     assert "Und danach geht es weiter." in text
 
@@ -103,12 +106,16 @@ async def test_xhtml_with_a_declaration(reader: PageReader) -> None:
 
 def test_entities_are_not_expanded_beyond_html() -> None:
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;"><!ENTITY f SYSTEM "file:///etc/passwd">]>'
-    found = extract_html(bomb + b"<html><body><p>Here: &b; &f; &amp; done</p></body></html>", None, 1)
+    found = extract_html(
+        bomb + b"<html><body><p>Here: &b; &f; &amp; done</p></body></html>", None, 1
+    )
     assert "root:" not in found.text
     assert "aaaa" not in found.text.replace('"aaaaaaaaaa"', "")
 
 
-@pytest.mark.parametrize("body", [b"", b"   ", b"<html></html>", b"<p hidden>x</p>", b"<!-- only this -->"])
+@pytest.mark.parametrize(
+    "body", [b"", b"   ", b"<html></html>", b"<p hidden>x</p>", b"<!-- only this -->"]
+)
 async def test_a_page_without_text(reader: PageReader, body: bytes) -> None:
     with pytest.raises(PageUnreadable) as caught:
         await reader.read_page(body, "text/html")
@@ -117,8 +124,13 @@ async def test_a_page_without_text(reader: PageReader, body: bytes) -> None:
 
 @pytest.mark.parametrize(
     "meta",
-    ['<meta charset="windows-1251">', '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">'],
+    [
+        '<meta charset="windows-1251">',
+        '<meta http-equiv="Content-Type" content="text/html; charset=windows-1251">',
+    ],
 )
 def test_the_pages_own_charset_counts_when_the_server_names_none(meta: str) -> None:
-    body = f"<html><head>{meta}</head><body><p>Слово и его история</p></body></html>".encode("cp1251")
+    body = f"<html><head>{meta}</head><body><p>Слово и его история</p></body></html>".encode(
+        "cp1251"
+    )
     assert "Слово и его история" in extract_html(body, None, 1).text

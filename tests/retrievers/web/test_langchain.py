@@ -29,50 +29,77 @@ def test_the_library_s_retirement_notice_is_not_shown() -> None:
         "from tribunal.retrievers.web.search.chain import search_chain\n"
         "search_chain('langchain:DuckDuckGoSearchAPIWrapper')"
     )
-    done = subprocess.run([sys.executable, "-W", "always", "-c", script], capture_output=True, text=True, cwd=PROJECT)
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", script], capture_output=True, text=True, cwd=PROJECT
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
-async def test_a_langchain_wrapper_with_a_key_over_the_wire(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_langchain_wrapper_with_a_key_over_the_wire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from langchain_community import utilities
 
     monkeypatch.setenv("BRAVE_SEARCH_API_KEY", "brave-key-0123456789")
-    results = [{"title": "T", "url": "https://example.org/brave", "description": "D", "extra_snippets": ["E"]}]
-    with Site({"/": SitePage(json.dumps({"web": {"results": results}}), "application/json")}) as site:
+    results = [
+        {
+            "title": "T",
+            "url": "https://example.org/brave",
+            "description": "D",
+            "extra_snippets": ["E"],
+        }
+    ]
+    with Site(
+        {"/": SitePage(json.dumps({"web": {"results": results}}), "application/json")}
+    ) as site:
         here = partial(utilities.BraveSearchWrapper, base_url=f"{site.url}/")
         monkeypatch.setattr(utilities, "BraveSearchWrapper", here, raising=False)
         chain = search_chain("langchain:BraveSearchWrapper,none")
         found = await chain.search("q", 5)
         site.pages = {"/": SitePage("", status=429)}
         limited = await chain.search("q", 5)
-    assert [(hit.url, hit.title, hit.snippet) for hit in found.hits] == [("https://example.org/brave", "T", "D E")]
-    assert (limited.engine, kinds(limited)) == ("none", [("langchain:BraveSearchWrapper", "rate_limit")])
+    assert [(hit.url, hit.title, hit.snippet) for hit in found.hits] == [
+        ("https://example.org/brave", "T", "D E")
+    ]
+    assert (limited.engine, kinds(limited)) == (
+        "none",
+        [("langchain:BraveSearchWrapper", "rate_limit")],
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "urls"),
     [
         ([{"link": "https://e.org/1"}, {"Result": "none was found"}], ["https://e.org/1"]),
-        ({"organic": [{"link": "https://e.org/2", "snippet": "s"}], "credits": 1}, ["https://e.org/2"]),
+        (
+            {"organic": [{"link": "https://e.org/2", "snippet": "s"}], "credits": 1},
+            ["https://e.org/2"],
+        ),
         ({"organic_results": [{"link": "https://e.org/3"}]}, ["https://e.org/3"]),
         ({"news": []}, []),
         ('[{"url": "https://e.org/4", "content": "c"}]', ["https://e.org/4"]),
     ],
 )
 async def test_wrappers_answer_in_many_forms(answer: Any, urls: list[str]) -> None:
-    assert [hit.url for hit in hits_from_rows("q", "e", engines.rows_from_answer(answer), 5)] == urls
+    assert [
+        hit.url for hit in hits_from_rows("q", "e", engines.rows_from_answer(answer), 5)
+    ] == urls
 
 
 async def test_documents_are_hits_too() -> None:
     from langchain_core.documents import Document
 
-    rows = engines.rows_from_answer([Document(page_content="words", metadata={"url": "https://e.org/5", "title": "T"})])
+    rows = engines.rows_from_answer(
+        [Document(page_content="words", metadata={"url": "https://e.org/5", "title": "T"})]
+    )
     assert rows == [("https://e.org/5", "T", "words")]
 
 
-async def test_a_wrapper_that_raises_says_why_without_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_wrapper_that_raises_says_why_without_its_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Wrapper:
         api_key = "topsecretvalue"
 

@@ -42,9 +42,14 @@ def test_passages(text: str, passage: str, found: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("written", "passage"),
-    [("nai\u0308ve, said he", "naïve, said"), (unicodedata.normalize("NFD", "그 말이 많다"), "말이")],
+    [
+        ("nai\u0308ve, said he", "naïve, said"),
+        (unicodedata.normalize("NFD", "그 말이 많다"), "말이"),
+    ],
 )
-def test_a_passage_is_found_in_a_page_whatever_form_the_page_was_written_in(written: str, passage: str) -> None:
+def test_a_passage_is_found_in_a_page_whatever_form_the_page_was_written_in(
+    written: str, passage: str
+) -> None:
     text = a_page(text=written).text
     span = find_passage(text, passage)
     assert span is not None
@@ -55,7 +60,10 @@ def test_a_passage_is_not_found_in_a_character_with_more_marks() -> None:
     assert find_passage("\u00e1\u0301 \u00e1", "\u00e1") == (3, 4)
 
 
-@given(st.text(st.sampled_from("aé\u0301\u0308 \n가ᄀ\u1161\u11a8\u0bc6\u0bbe'’\"“"), max_size=60), st.data())
+@given(
+    st.text(st.sampled_from("aé\u0301\u0308 \n가ᄀ\u1161\u11a8\u0bc6\u0bbe'’\"“"), max_size=60),
+    st.data(),
+)
 def test_whatever_stands_in_a_text_is_found_there(text: str, data: st.DataObject) -> None:
     text = unicodedata.normalize("NFC", text)
     start = data.draw(st.integers(0, len(text)))

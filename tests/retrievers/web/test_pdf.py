@@ -41,10 +41,17 @@ def pdf(*texts: str, password: str | None = None, **about: str) -> bytes:
 
 
 async def test_a_pdf_becomes_text(reader: PageReader) -> None:
-    body = pdf("A first page.", "A second page.", Title="On a word", CreationDate="D:20230405120000Z")
+    body = pdf(
+        "A first page.", "A second page.", Title="On a word", CreationDate="D:20230405120000Z"
+    )
     text = await reader.read_page(body, "application/pdf")
     assert text.text == "A first page.\n\nA second page."
-    assert (text.title, text.date, text.language, text.truncated) == ("On a word", "2023-04-05", "en-GB", False)
+    assert (text.title, text.date, text.language, text.truncated) == (
+        "On a word",
+        "2023-04-05",
+        "en-GB",
+        False,
+    )
 
 
 def test_only_so_many_pages_of_a_pdf_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

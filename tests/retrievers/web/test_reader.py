@@ -20,7 +20,11 @@ async def test_a_picture_is_not_read(reader: PageReader) -> None:
 
 
 def big_page(megabytes: int) -> bytes:
-    paragraph = "<p>" + "Some words that make a paragraph of a page that is far too long to be read. " * 12 + "</p>\n"
+    paragraph = (
+        "<p>"
+        + "Some words that make a paragraph of a page that is far too long to be read. " * 12
+        + "</p>\n"
+    )
     return f"<html><body><article>{paragraph * (megabytes * 2**20 // len(paragraph))}</article></body></html>".encode()
 
 
@@ -28,7 +32,9 @@ def big_page(megabytes: int) -> bytes:
 async def test_a_page_that_takes_long_holds_up_neither_the_loop_nor_the_others() -> None:
     reader = PageReader(processes=2)
     try:
-        await asyncio.gather(reader.read_page(b"warm", "text/plain"), reader.read_page(b"warm", "text/plain"))
+        await asyncio.gather(
+            reader.read_page(b"warm", "text/plain"), reader.read_page(b"warm", "text/plain")
+        )
         await _until(lambda: len(reader.workers._idle) == 2)
         os.kill(reader.workers._idle[-1].pid, signal.SIGSTOP)  # the one that is taken next
         long = asyncio.create_task(reader.read_page(big_page(10), "text/html"))
@@ -121,7 +127,9 @@ def _environment(pid: int) -> str:
     return shown.read_text() if shown.exists() else ""
 
 
-async def test_the_reading_processes_know_no_keys_and_end_with_their_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_reading_processes_know_no_keys_and_end_with_their_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-something")
     reader = PageReader(processes=1)
     reader.workers.warm_up()

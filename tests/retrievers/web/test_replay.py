@@ -26,7 +26,9 @@ async def test_a_replay_gives_what_was_archived(tmp_path: Path, opened: Opened) 
 
     page = await replay.fetch("https://example.org/c")
     assert page == a_page(url="https://example.org/c")  # asked for by another name, and stored once
-    assert await replay.fetch("https://example.org/b") == "https://example.org/b: dns: has no address"
+    assert (
+        await replay.fetch("https://example.org/b") == "https://example.org/b: dns: has no address"
+    )
     assert await replay.fetch("https://example.org/z") is None
     assert [url[-1] for url in await replay.urls_of_turn(1)] == ["c", "a", "b"]
     assert await replay.urls_of_turn(2) == []
@@ -44,7 +46,9 @@ async def test_replies_come_in_order_and_end(tmp_path: Path, opened: Opened) -> 
     assert await replay.next_reply("read", "k") == {"n": 1}
 
 
-async def test_an_unknown_query_finds_nothing_and_is_named_once(tmp_path: Path, opened: Opened) -> None:
+async def test_an_unknown_query_finds_nothing_and_is_named_once(
+    tmp_path: Path, opened: Opened
+) -> None:
     held = await opened(tmp_path / "e.sqlite")
     await a_run(held)
     replay = await Replay.open(held.path, post_text="the post")

@@ -9,13 +9,23 @@ import pytest
 
 from tests.doubles.web import SearchServer, SitePage
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.search.chain import EmptyEngine, SearchChain, SearchResult, search_chain
+from tribunal.retrievers.web.search.chain import (
+    EmptyEngine,
+    SearchChain,
+    SearchResult,
+    search_chain,
+)
 from tribunal.retrievers.web.search.engine import Hit
 from tribunal.retrievers.web.search.engines import SearXNG
 
 
 def row(path: str = "a", **more: Any) -> dict[str, Any]:
-    return {"url": f"https://example.org/{path}", "title": f"Title {path}", "content": f"Snippet {path}", **more}
+    return {
+        "url": f"https://example.org/{path}",
+        "title": f"Title {path}",
+        "content": f"Snippet {path}",
+        **more,
+    }
 
 
 def kinds(found: SearchResult) -> list[tuple[str, str]]:
@@ -28,12 +38,23 @@ class Plain(EmptyEngine):
     name = "plain"
 
     async def search(self, query: str, k: int) -> list[Hit]:
-        return [Hit(query=query, url="https://example.org/plain", title="", snippet="", engine=self.name, rank=1)]
+        return [
+            Hit(
+                query=query,
+                url="https://example.org/plain",
+                title="",
+                snippet="",
+                engine=self.name,
+                rank=1,
+            )
+        ]
 
 
 async def test_searxng_finds_what_the_server_knows() -> None:
     async with SearchServer({"혐오 “표현” & more": [row("a"), row("b")]}) as server:
-        found = await search_chain("searxng", searxng_url=server.url).search("혐오 “표현” & more", 5)
+        found = await search_chain("searxng", searxng_url=server.url).search(
+            "혐오 “표현” & more", 5
+        )
     assert found.engine == "searxng"
     assert found.failures == ()
     assert found.hits[0].dump() == {
@@ -55,7 +76,9 @@ async def test_no_result_is_an_answer_and_nobody_else_is_asked() -> None:
     assert found == SearchResult(query="nothing", engine="searxng")
 
 
-async def test_the_address_comes_from_the_setting_and_may_have_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_address_comes_from_the_setting_and_may_have_a_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(BadInput, match="SEARXNG_URL"):
         search_chain("searxng")
     async with SearchServer({"q": [row()]}) as server:
@@ -68,7 +91,8 @@ async def test_the_address_comes_from_the_setting_and_may_have_a_path(monkeypatc
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:8888", "ftp://host/", "http://", "http://[x", "http://h:99999/", "http://h/?q="]
+    "url",
+    ["localhost:8888", "ftp://host/", "http://", "http://[x", "http://h:99999/", "http://h/?q="],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(BadInput, match="SEARXNG_URL"):
@@ -85,7 +109,9 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     async with SearchServer({"q": [row()]}) as server:
-        assert (await search_chain("searxng", searxng_url=server.url).search("q")).engine == "searxng"
+        assert (
+            await search_chain("searxng", searxng_url=server.url).search("q")
+        ).engine == "searxng"
 
 
 @pytest.mark.parametrize(
@@ -95,19 +121,33 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
         (SitePage("", status=403), "refused", "settings.yml"),
         (SitePage("", status=401), "refused", "HTTP 401"),
         (SitePage("", status=500), "server", "HTTP 500"),
-        (SitePage("", status=302, headers={"Location": "http://127.0.0.1:9/"}), "bad_answer", "redirects to"),
+        (
+            SitePage("", status=302, headers={"Location": "http://127.0.0.1:9/"}),
+            "bad_answer",
+            "redirects to",
+        ),
         (SitePage("<html>", status=200), "bad_answer", "not JSON"),
         (SitePage(b"\xff\xfe{", status=200), "bad_answer", "not JSON"),
         (SitePage("[" * 200_000), "bad_answer", "not JSON"),
         (SitePage("[]"), "bad_answer", "no list"),
         (SitePage('{"results": {}}'), "bad_answer", "no list"),
         (SitePage(b"[" + b"0," * 3_000_000 + b"0]"), "bad_answer", "over 4194304 bytes"),
-        (SitePage(gzip.compress(b" " * 10**7), headers={"Content-Encoding": "gzip"}), "bad_answer", "packed"),
-        ({"results": [], "unresponsive_engines": [["google", "Suspended: CAPTCHA"]]}, "rate_limit", "google"),
+        (
+            SitePage(gzip.compress(b" " * 10**7), headers={"Content-Encoding": "gzip"}),
+            "bad_answer",
+            "packed",
+        ),
+        (
+            {"results": [], "unresponsive_engines": [["google", "Suspended: CAPTCHA"]]},
+            "rate_limit",
+            "google",
+        ),
         ({"results": [], "unresponsive_engines": [["bing", "HTTP error 500"]]}, "server", "bing"),
     ],
 )
-async def test_a_failing_server_hands_over_to_the_next_engine(answer: Any, kind: str, words: str) -> None:
+async def test_a_failing_server_hands_over_to_the_next_engine(
+    answer: Any, kind: str, words: str
+) -> None:
     async with SearchServer({"q": answer}) as server:
         found = await SearchChain([SearXNG(server.url), Plain()]).search("q", 5)
     assert found.engine == "plain"
@@ -157,8 +197,15 @@ async def test_what_an_engine_sends_is_checked_and_cut() -> None:
 
 
 async def test_one_page_in_several_spellings_is_one_hit_and_k_counts_pages() -> None:
-    spellings = ["https://example.org/a", "HTTPS://EXAMPLE.org:443/a/", "https://example.org/a?utm_source=s#top"]
+    spellings = [
+        "https://example.org/a",
+        "HTTPS://EXAMPLE.org:443/a/",
+        "https://example.org/a?utm_source=s#top",
+    ]
     rows = [{"url": url, "title": url} for url in spellings] + [row("b"), row("c")]
     async with SearchServer({"q": rows}) as server:
         hits = (await search_chain("searxng", searxng_url=server.url).search("q", 2)).hits
-    assert [(hit.url, hit.rank) for hit in hits] == [("https://example.org/a", 1), ("https://example.org/b", 2)]
+    assert [(hit.url, hit.rank) for hit in hits] == [
+        ("https://example.org/a", 1),
+        ("https://example.org/b", 2),
+    ]

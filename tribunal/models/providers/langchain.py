@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from tribunal.errors import BadInput
-from tribunal.models.providers import LENGTHS, LISTS, RANGES, Endpoint, Provider, RequestSettings, openai
+from tribunal.models.providers import (
+    LENGTHS,
+    LISTS,
+    RANGES,
+    Endpoint,
+    Provider,
+    RequestSettings,
+    openai,
+)
 from tribunal.process.model_objects import describe_object, models_in, replace_models
 from tribunal.schema import JSON
 
@@ -46,7 +54,13 @@ _BY_SETTING = frozenset({"groq", "mistralai"})
 _IN_BODY = frozenset({"deepseek", "xai"})
 _TAKES_FORMS = _BY_SETTING | _IN_BODY
 # Where clients keep the limit of an answer.
-LIMITS = ("max_tokens", "max_output_tokens", "max_completion_tokens", "max_new_tokens", "num_predict")
+LIMITS = (
+    "max_tokens",
+    "max_output_tokens",
+    "max_completion_tokens",
+    "max_new_tokens",
+    "num_predict",
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -219,9 +233,14 @@ def _server_address(model: Any, known: Provider | None) -> str | None:
     """Return the address of the server that a model object asks, as far as the object tells."""
     if not isinstance(model, BaseModel):
         return None  # one that can't be seen through yet
-    told: Any = next((url for name in _ADDRESSES if isinstance(url := getattr(model, name, None), str) and url), None)
+    told: Any = next(
+        (url for name in _ADDRESSES if isinstance(url := getattr(model, name, None), str) and url),
+        None,
+    )
     if told is None and known is not None and known.name == "openai":
-        told = getattr(getattr(model, "root_async_client", None), "base_url", None)  # it may read the environment
+        told = getattr(
+            getattr(model, "root_async_client", None), "base_url", None
+        )  # it may read the environment
     if told:
         return str(told).rstrip("/")
     return known.default_url or known.rest_url if known else None
@@ -231,7 +250,9 @@ def _keep_own_fields(model: Any, known: Provider, options: JSON, wanted: Request
     """Return the settings of a request without those that would replace the object's own fields."""
     if known.name == "ollama":
         own = {name: value for name in _OLLAMA if (value := getattr(model, name, None)) is not None}
-        own |= {name: value for name, value in wanted.extra.items() if name in _OLLAMA}  # the setting `extra_body`
+        own |= {
+            name: value for name, value in wanted.extra.items() if name in _OLLAMA
+        }  # the setting `extra_body`
         return {**options, "options": {**options["options"], **own}}
     own_body = getattr(model, "extra_body", None)
     if own_body and "extra_body" in options:

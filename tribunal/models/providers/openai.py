@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from tribunal.errors import BadInput
-from tribunal.models.providers import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.models.providers import (
+    LISTS,
+    RANGES,
+    EmbeddingApi,
+    Endpoint,
+    Provider,
+    RequestSettings,
+)
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -89,7 +96,9 @@ def request_options(wanted: RequestSettings) -> JSON:
 
 def embedding_api(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
     """Return an OpenAI-compatible endpoint of vectors, which takes so many texts a request."""
-    return EmbeddingApi(path=path, most_texts=most_texts, body=_embedding_body, rows=_embedding_rows)
+    return EmbeddingApi(
+        path=path, most_texts=most_texts, body=_embedding_body, rows=_embedding_rows
+    )
 
 
 def check_answer(body: Any) -> Any:
@@ -101,17 +110,26 @@ def check_answer(body: Any) -> Any:
     from tribunal.models.providers.wire import NoAnswer
 
     choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
-    if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
+    if (
+        not isinstance(choices, list)
+        or not choices
+        or not all(isinstance(each, dict) for each in choices)
+    ):
         raise NoAnswer(body)
     message = choices[0].get("message") or {}
     if message.get("content") or not (thought := bare_json(_thought_in(message))):
         return body
-    return {**body, "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]]}
+    return {
+        **body,
+        "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]],
+    }
 
 
 def _delta_reader() -> Callable[[JSON], None]:
     """Return what puts a stream's words where LangChain looks for them: a refusal, and an answer taken for thoughts."""
-    thought, said, refused = "", False, False
+    thought = ""
+    said = False
+    refused = False
 
     def move_words(event: JSON) -> None:
         nonlocal thought, said, refused
@@ -123,7 +141,8 @@ def _delta_reader() -> Callable[[JSON], None]:
             choice["delta"] = delta
             if isinstance(delta.get("content"), list):
                 delta["content"] = "".join(str(part.get("text") or "") for part in delta["content"])
-            if refusal := delta.pop("refusal", None):
+            refusal = delta.pop("refusal", None)
+            if refusal:
                 delta["content"], refused = refusal, True
             said = said or bool(delta.get("content"))
             thought += _thought_in(delta)
@@ -152,13 +171,17 @@ def _embedding_body(model: str, texts: Sequence[str], use: object) -> JSON:
 
 def _embedding_rows(reply: Any) -> list[list[float]]:
     # A server that works in parallel may answer out of order.
-    numbered = [(each.get("index", place), each["embedding"]) for place, each in enumerate(reply["data"])]
+    numbered = [
+        (each.get("index", place), each["embedding"]) for place, each in enumerate(reply["data"])
+    ]
     return [row for _, row in sorted(numbered, key=lambda pair: int(pair[0]))]
 
 
 OPENAI: Provider = Provider(
     name="openai",
-    make=lambda endpoint: make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment)),
+    make=lambda endpoint: make_client(
+        endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment)
+    ),
     options=request_options,
     keys=("OPENAI_API_KEY",),
     base_urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
@@ -173,18 +196,26 @@ OPENAI: Provider = Provider(
     limit_names=LIMIT_NAMES,
     # OpenAI takes 2,048 texts a request and smaller servers fewer; a quarter of that costs no measurable time.
     embeddings=replace(
-        embedding_api(512), keys=("OPENAI_EMBEDDINGS_API_KEY",), base_urls=("OPENAI_EMBEDDINGS_BASE_URL",)
+        embedding_api(512),
+        keys=("OPENAI_EMBEDDINGS_API_KEY",),
+        base_urls=("OPENAI_EMBEDDINGS_BASE_URL",),
     ),
 )
 
 
 def _make_azure_client(endpoint: Endpoint) -> BaseChatModel:
     version = endpoint.environment.get("OPENAI_API_VERSION")
-    for name, value in (("AZURE_OPENAI_ENDPOINT", endpoint.base_url), ("OPENAI_API_VERSION", version)):
+    for name, value in (
+        ("AZURE_OPENAI_ENDPOINT", endpoint.base_url),
+        ("OPENAI_API_VERSION", version),
+    ):
         if not value:
             raise BadInput(f"model: {endpoint.name}: set {name} in the environment or in .env")
     return make_client(
-        replace(endpoint, base_url=None), "azure_openai", azure_endpoint=endpoint.base_url, api_version=version
+        replace(endpoint, base_url=None),
+        "azure_openai",
+        azure_endpoint=endpoint.base_url,
+        api_version=version,
     )
 
 
@@ -208,7 +239,9 @@ QWEN = replace(
     OPENAI,
     name="qwen",
     # It isn't told OpenAI's account.
-    make=lambda endpoint: make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT)),
+    make=lambda endpoint: make_client(
+        endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT)
+    ),
     account=(),
     keyless_elsewhere=False,
     keys=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),

@@ -6,7 +6,15 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tribunal.models.providers import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings, openai
+from tribunal.models.providers import (
+    LISTS,
+    RANGES,
+    EmbeddingApi,
+    Endpoint,
+    Provider,
+    RequestSettings,
+    openai,
+)
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -25,7 +33,11 @@ def _anthropic_make_client(endpoint: Endpoint) -> BaseChatModel:
         api_key=endpoint.key, base_url=endpoint.base_url, max_retries=0, http_client=connections
     )
     made = init_chat_model(
-        endpoint.model, model_provider="anthropic", api_key=endpoint.key, base_url=endpoint.base_url, max_retries=0
+        endpoint.model,
+        model_provider="anthropic",
+        api_key=endpoint.key,
+        base_url=endpoint.base_url,
+        max_retries=0,
     )
     # It takes no client by a public name yet (langchain#36056). Its own would follow a redirect, give the key back to
     # those who listen, and be shared by every event loop of the process. Tests of the wire hold this line up.
@@ -81,7 +93,10 @@ def _google_make_client(endpoint: Endpoint) -> BaseChatModel:
 
 def _google_request_options(wanted: RequestSettings) -> JSON:
     # None is said too: its client has a temperature of its own.
-    options: JSON = {"max_output_tokens": wanted.max_output_tokens, "temperature": wanted.temperature}
+    options: JSON = {
+        "max_output_tokens": wanted.max_output_tokens,
+        "temperature": wanted.temperature,
+    }
     if wanted.response_format != "prompt":
         options["response_mime_type"] = "application/json"
     if wanted.response_format == "json_schema":
@@ -111,7 +126,10 @@ GOOGLE = Provider(
     listing="/v1beta/models",
     bounds=LISTS | RANGES,
     embeddings=EmbeddingApi(
-        path="/v1beta/models/{model}:batchEmbedContents", most_texts=100, body=_embedding_body, rows=_embedding_rows
+        path="/v1beta/models/{model}:batchEmbedContents",
+        most_texts=100,
+        body=_embedding_body,
+        rows=_embedding_rows,
     ),
 )
 
@@ -136,7 +154,9 @@ def _ollama_make_client(endpoint: Endpoint) -> BaseChatModel:
                 "httpx",
                 key,
                 lines=True,
-                add=OLLAMA.headers(key),  # a header that the client itself held would stand in traces
+                add=OLLAMA.headers(
+                    key
+                ),  # a header that the client itself held would stand in traces
                 check_body=_move_thought,
                 read_events=_thought_reader,
             )
@@ -146,7 +166,8 @@ def _ollama_make_client(endpoint: Endpoint) -> BaseChatModel:
 
 def _thought_reader() -> Callable[[JSON], None]:
     """Return a function that moves an answer out of a stream's thoughts, where a server took it for one."""
-    thought, has_words = "", False
+    thought = ""
+    has_words = False
 
     def move_words(event: JSON) -> None:
         nonlocal thought, has_words
@@ -180,7 +201,9 @@ def _ollama_request_options(wanted: RequestSettings) -> JSON:
     if not wanted.stream:
         options["stream"] = False  # it streams all else to itself
     if wanted.response_format != "prompt":
-        options["format"] = wanted.envelope["schema"] if wanted.response_format == "json_schema" else "json"
+        options["format"] = (
+            wanted.envelope["schema"] if wanted.response_format == "json_schema" else "json"
+        )
     return options
 
 

@@ -22,7 +22,12 @@ _ANSWER = (
     "completion_tokens", "output_tokens", "candidatesTokenCount", "candidates_token_count", "outputTokens",
     "generated_tokens", "eval_count",
 )  # fmt: skip
-_CACHED = ("cached_tokens", "cache_read_input_tokens", "cachedContentTokenCount", "prompt_cache_hit_tokens")
+_CACHED = (
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "cachedContentTokenCount",
+    "prompt_cache_hit_tokens",
+)
 _DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
 _PLACES = ("usage", "usageMetadata", "usage_metadata", "token_usage", "x_groq")
 _DEEPEST = 4
@@ -72,14 +77,17 @@ def _first(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _cached_tokens(usage: Mapping[str, Any]) -> int | None:
-    if count := _first(usage, _CACHED):
+    count = _first(usage, _CACHED)
+    if count:
         return count
     for name in _DETAILS:
         details = usage.get(name)
         if isinstance(details, Mapping):
             # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
             counts = [
-                read_count(value) for key, value in details.items() if str(key).endswith(("cache_read", *_CACHED))
+                read_count(value)
+                for key, value in details.items()
+                if str(key).endswith(("cache_read", *_CACHED))
             ]
             return sum(filter(None, counts))
     return None
@@ -104,7 +112,15 @@ class UsageOnTheWire:
     def clean_event(self, event: JSON, *, is_last: bool) -> JSON:
         """Return an event of a stream as the client may read it."""
         if not any(
-            name in event for name in ("usage", "usageMetadata", "message", "prompt_eval_count", "choices", "x_groq")
+            name in event
+            for name in (
+                "usage",
+                "usageMetadata",
+                "message",
+                "prompt_eval_count",
+                "choices",
+                "x_groq",
+            )
         ):
             return event
         event = _clean_places(event)
@@ -114,16 +130,21 @@ class UsageOnTheWire:
                 event["usageMetadata"] = self._last
         elif isinstance(event.get("choices"), list):
             self._last = event.pop("usage", None) or self._last
-            self._of = {name: event[name] for name in ("id", "object", "created", "model") if name in event}
+            self._of = {
+                name: event[name] for name in ("id", "object", "created", "model") if name in event
+            }
         elif event.get("type") == "message_start" and isinstance(event.get("message"), dict):
             self._last = event["message"].get("usage") or {}
         elif event.get("type") == "message_delta":
-            event["usage"] = self._last | {name: count for name, count in event.get("usage", {}).items() if count}
+            event["usage"] = self._last | {
+                name: count for name, count in event.get("usage", {}).items() if count
+            }
         return event
 
     def last_event(self) -> JSON | None:
         """Return the event in which a client of OpenAI's looks for the usage of a stream; None: there is none."""
-        last, self._last = self._last, {}
+        last = self._last
+        self._last = {}
         return {**self._of, "choices": [], "usage": last} if last and self._of is not None else None
 
 
@@ -213,7 +234,11 @@ class NoAnswer(Exception):
 
     def __init__(self, body: Any) -> None:
         """Take the parsed body, or None if it isn't JSON."""
-        super().__init__("the server's answer is not JSON" if body is None else "the server's answer has no choices")
+        super().__init__(
+            "the server's answer is not JSON"
+            if body is None
+            else "the server's answer has no choices"
+        )
         tells = isinstance(body, dict) and not _TELLS_OF_AN_ERROR.isdisjoint(body)
         self.body = body if tells else None
 
@@ -246,5 +271,7 @@ def _parse_error(raw: bytes) -> Any:
     try:
         body = parse_json(raw)
     except ValueError:
-        return raw.decode("utf-8", "replace")  # whole: keys are struck out before anything is cut off
+        return raw.decode(
+            "utf-8", "replace"
+        )  # whole: keys are struck out before anything is cut off
     return body

@@ -8,6 +8,8 @@ from tribunal.store.tables import METADATA
 
 _connection = context.config.attributes["connection"]
 context.configure(
-    connection=_connection, target_metadata=METADATA, render_as_batch=_connection.dialect.name == "sqlite"
+    connection=_connection,
+    target_metadata=METADATA,
+    render_as_batch=_connection.dialect.name == "sqlite",
 )
 context.run_migrations()

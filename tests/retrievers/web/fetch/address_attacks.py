@@ -37,7 +37,9 @@ SPELLINGS: dict[str, Callable[[str], str]] = {
     "hexadecimal": lambda a: f"0x{int(IPv4Address(a)):X}",
     "hexadecimal, dotted": lambda a: ".".join(f"0x{o:x}" for o in octets(a)),
     "short": lambda a: f"{octets(a)[0]}.{int(IPv4Address(a)) & 0xFFFFFF}",
-    "mixed and short": lambda a: f"0{octets(a)[0]:o}.0x{octets(a)[1]:x}.{int(IPv4Address(a)) & 0xFFFF}",
+    "mixed and short": lambda a: (
+        f"0{octets(a)[0]:o}.0x{octets(a)[1]:x}.{int(IPv4Address(a)) & 0xFFFF}"
+    ),
     "trailing dot": lambda a: f"{a}.",
     "full-width digits": lambda a: a.translate(WIDE).replace(".", "。"),
     "circled digits": lambda a: a.translate(CIRCLED),
@@ -74,7 +76,9 @@ for _name, _spell in SPELLINGS.items():
 
 
 @ATTACKS.add(
-    "An address of any forbidden range, v4 or v6, in the URL", "refused: address", "The first and last of each range"
+    "An address of any forbidden range, v4 or v6, in the URL",
+    "refused: address",
+    "The first and last of each range",
 )
 async def literal_ranges(web: Web) -> str:
     ends = [end for network, _ in FORBIDDEN for end in (network[0], network[-1])]
@@ -84,7 +88,9 @@ async def literal_ranges(web: Web) -> str:
 
 
 @ATTACKS.add(
-    "A name whose address is of a forbidden range", "refused: address", "The same, as an answer of the name service"
+    "A name whose address is of a forbidden range",
+    "refused: address",
+    "The same, as an answer of the name service",
 )
 async def named_ranges(web: Web) -> str:
     seen = set()
@@ -96,13 +102,17 @@ async def named_ranges(web: Web) -> str:
     return ", ".join(sorted(seen))
 
 
-@ATTACKS.add("`localhost`, by the system's own resolver", "refused: address", "Names get no exception")
+@ATTACKS.add(
+    "`localhost`, by the system's own resolver", "refused: address", "Names get no exception"
+)
 async def localhost(web: Web) -> str:
     return await outcome(Fetcher(route=web.route).fetch("http://localhost/"))
 
 
 @ATTACKS.add(
-    "A name with one public and one private address", "refused: address", "One forbidden address spoils the whole name"
+    "A name with one public and one private address",
+    "refused: address",
+    "One forbidden address spoils the whole name",
 )
 async def one_of_two(web: Web) -> str:
     web.names["both.test"] = [[PUBLIC, "10.0.0.1"]]
@@ -125,7 +135,9 @@ async def rebinding(web: Web) -> str:
 
 
 @ATTACKS.add(
-    "A name whose answer changes between robots.txt and the page", "refused: address", "Each connection is checked anew"
+    "A name whose answer changes between robots.txt and the page",
+    "refused: address",
+    "Each connection is checked anew",
 )
 async def rebinding_later(web: Web) -> str:
     web.names["turning.test"] = [[PUBLIC], ["127.0.0.1"]]

@@ -18,6 +18,8 @@ async def web(tmp_path: Path) -> AsyncIterator[Web]:
     pem.write_text(CERTIFICATE)
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(pem)
-    trusting = ssl.create_default_context(cadata=CERTIFICATE[CERTIFICATE.index("-----BEGIN CERT") :])
+    trusting = ssl.create_default_context(
+        cadata=CERTIFICATE[CERTIFICATE.index("-----BEGIN CERT") :]
+    )
     async with aclosing(Site().listen()) as plain, aclosing(Site().listen(tls=serving)) as tls:  # type: ignore[type-var]
         yield Web(await anext(plain), await anext(tls), trusting)

@@ -36,13 +36,23 @@ bomb("deflate", zlib.compress)
 bomb("br", lambda data: bytes(brotli.compress(data, quality=5)))
 
 
-@ATTACKS.add("A bomb inside a bomb (`gzip, gzip`)", "refused: encoding", "One layer of packing is taken, two are not")
+@ATTACKS.add(
+    "A bomb inside a bomb (`gzip, gzip`)",
+    "refused: encoding",
+    "One layer of packing is taken, two are not",
+)
 async def nested(web: Web) -> str:
-    web.site.answers["/"] = ok(gzip.compress(gzip.compress(b"x")), "text/html", "Content-Encoding: gzip, gzip")
+    web.site.answers["/"] = ok(
+        gzip.compress(gzip.compress(b"x")), "text/html", "Content-Encoding: gzip, gzip"
+    )
     return await web.outcome("http://site.test/")
 
 
-@ATTACKS.add("Packing that was not asked for (zstd)", "refused: encoding", "gzip, deflate and brotli are unpacked")
+@ATTACKS.add(
+    "Packing that was not asked for (zstd)",
+    "refused: encoding",
+    "gzip, deflate and brotli are unpacked",
+)
 async def unasked(web: Web) -> str:
     web.site.answers["/"] = ok(b"\x28\xb5\x2f\xfd", "text/html", "Content-Encoding: zstd")
     return await web.outcome("http://site.test/")
@@ -50,11 +60,15 @@ async def unasked(web: Web) -> str:
 
 @ATTACKS.add("gzip that stops short", "failed: truncated", "Half a page is no evidence")
 async def short_gzip(web: Web) -> str:
-    web.site.answers["/"] = ok(gzip.compress(os.urandom(5000))[:-100], "text/html", "Content-Encoding: gzip")
+    web.site.answers["/"] = ok(
+        gzip.compress(os.urandom(5000))[:-100], "text/html", "Content-Encoding: gzip"
+    )
     return await web.outcome("http://site.test/")
 
 
 @ATTACKS.add("Something else called gzip", "failed: encoding", "Nothing of it is taken")
 async def no_gzip(web: Web) -> str:
-    web.site.answers["/"] = ok(b"\xff\xff\xff\xff not packed", "text/html", "Content-Encoding: gzip")
+    web.site.answers["/"] = ok(
+        b"\xff\xff\xff\xff not packed", "text/html", "Content-Encoding: gzip"
+    )
     return await web.outcome("http://site.test/")

@@ -21,7 +21,10 @@ def robots(answer: Answer, attack: str, outcome: str, happens: str) -> None:
 
 
 robots(
-    ok("User-agent: *\nDisallow: /", "text/plain"), "robots.txt says no", "refused: robots", "The page isn't asked for"
+    ok("User-agent: *\nDisallow: /", "text/plain"),
+    "robots.txt says no",
+    "refused: robots",
+    "The page isn't asked for",
 )
 robots(
     ok("User-agent: *\nDisallow: /\nUser-agent: Tribunal\nAllow: /", "text/plain"),
@@ -29,8 +32,15 @@ robots(
     "taken, 14 bytes",
     "The group that names us counts alone",
 )
-robots(failing(404), "No robots.txt (any 4xx)", "taken, 14 bytes", "Everything is allowed (RFC 9309)")
-robots(failing(503), "robots.txt fails (any 5xx)", "refused: robots", "Counts as a no (RFC 9309), for five minutes")
+robots(
+    failing(404), "No robots.txt (any 4xx)", "taken, 14 bytes", "Everything is allowed (RFC 9309)"
+)
+robots(
+    failing(503),
+    "robots.txt fails (any 5xx)",
+    "refused: robots",
+    "Counts as a no (RFC 9309), for five minutes",
+)
 robots(
     to("http://127.0.0.1/r"),
     "robots.txt redirects to a private address",
@@ -53,7 +63,9 @@ robots(
 @ATTACKS.add("An endless robots.txt", "refused: robots", "The first 500 KiB count")
 async def endless_robots(web: Web) -> str:
     async def forever(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /\n")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /\n"
+        )
         while True:
             writer.write(b"# and so on\n" * 1000)
             await writer.drain()

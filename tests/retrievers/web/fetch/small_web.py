@@ -35,7 +35,12 @@ mx8CIQC+uLqlnUudMTIKreqBkTYBBmgOCsAYUWoe4FFbdgADDw==
 Answer = bytes | Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
-def ok(body: bytes | str = "<p>A page.</p>", kind: str = "text/html", *more: str, length: int | None = None) -> bytes:
+def ok(
+    body: bytes | str = "<p>A page.</p>",
+    kind: str = "text/html",
+    *more: str,
+    length: int | None = None,
+) -> bytes:
     """A whole HTTP answer; its Content-Length is the truth unless it is given."""
     data = body.encode() if isinstance(body, str) else body
     size = len(data) if length is None else length
@@ -81,7 +86,9 @@ class Site:
             self.open -= 1
             writer.close()
 
-    async def listen(self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
+    async def listen(
+        self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+    ) -> AsyncIterator[Site]:
         server = await asyncio.start_server(self.serve, host, 0, ssl=tls)
         self.port = server.sockets[0].getsockname()[1]
         try:
@@ -116,13 +123,22 @@ class Web:
         return "127.0.0.1", self.tls_site.port if port == 443 else self.site.port
 
     def fetcher(self, allow: frozenset[str] = frozenset(), **limits: float) -> Fetcher:
-        held = FetchLimits.model_validate({"seconds": 5, "read_seconds": 5, "connect_seconds": 5} | limits)
+        held = FetchLimits.model_validate(
+            {"seconds": 5, "read_seconds": 5, "connect_seconds": 5} | limits
+        )
         return Fetcher(
-            allow, held, image_hosts=self.image_hosts, resolver=self.resolve, route=self.route, trusted=self.tls
+            allow,
+            held,
+            image_hosts=self.image_hosts,
+            resolver=self.resolve,
+            route=self.route,
+            trusted=self.tls,
         )
 
     async def outcome(self, url: str, *, secret_text: str = "", **limits: float) -> str:
-        return await outcome(self.fetcher(frozenset(), **limits).fetch(url, secret_text=secret_text))
+        return await outcome(
+            self.fetcher(frozenset(), **limits).fetch(url, secret_text=secret_text)
+        )
 
 
 async def outcome(fetching: Awaitable[FetchedPage]) -> str:

@@ -27,9 +27,14 @@ def test_what_is_not_global_unicast(address: str) -> None:
 
 
 def test_the_message_names_the_narrowest_use_first() -> None:
-    assert why_forbidden(ip_address("169.254.169.254")) == "a cloud's metadata service (169.254.169.254/32)"
+    assert (
+        why_forbidden(ip_address("169.254.169.254"))
+        == "a cloud's metadata service (169.254.169.254/32)"
+    )
     assert why_forbidden(ip_address("169.254.1.1")) == "link-local (169.254.0.0/16)"
-    assert why_forbidden(ip_address("fd00:ec2::254")) == "a cloud's metadata service (fd00:ec2::/32)"
+    assert (
+        why_forbidden(ip_address("fd00:ec2::254")) == "a cloud's metadata service (fd00:ec2::/32)"
+    )
     assert why_forbidden(ip_address("2001:db8::1")) == "documentation (2001:db8::/32)"
 
 
@@ -40,13 +45,17 @@ def test_every_range_is_reported_under_its_own_name_somewhere() -> None:
 
 
 @given(st.ip_addresses())
-def test_python_knows_no_private_address_that_we_let_through(address: IPv4Address | IPv6Address) -> None:
+def test_python_knows_no_private_address_that_we_let_through(
+    address: IPv4Address | IPv6Address,
+) -> None:
     if why_forbidden(address) is None:
         assert address.is_global
         assert not address.is_multicast
 
 
 @given(st.sampled_from([n for n, _ in FORBIDDEN]), st.data())
-def test_every_address_of_every_range_is_forbidden(network: IPv4Network | IPv6Network, data: st.DataObject) -> None:
+def test_every_address_of_every_range_is_forbidden(
+    network: IPv4Network | IPv6Network, data: st.DataObject
+) -> None:
     offset = data.draw(st.integers(0, network.num_addresses - 1))
     assert why_forbidden(network[offset]) is not None

@@ -16,7 +16,9 @@ def allowing(port: int, host: str = "127.0.0.1") -> Fetcher:
     return Fetcher(frozenset({f"{host}:{port}"}), FetchLimits(seconds=5))
 
 
-async def test_an_allowed_place_is_reached_by_any_spelling_of_it_and_nothing_beside_it(web: Web) -> None:
+async def test_an_allowed_place_is_reached_by_any_spelling_of_it_and_nothing_beside_it(
+    web: Web,
+) -> None:
     port = web.site.port
     fetcher = allowing(port)
     assert await outcome(fetcher.fetch(f"http://127.0.0.1:{port}/")) == "taken, 14 bytes"
@@ -47,7 +49,8 @@ async def test_an_allowed_ipv6_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "allowed"), [("", set()), ("LocalHost:8080, [::1]:80", {"localhost:8080", "[::1]:80"})]
+    ("named", "allowed"),
+    [("", set()), ("LocalHost:8080, [::1]:80", {"localhost:8080", "[::1]:80"})],
 )
 async def test_the_operator_names_places_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, named: str, allowed: set[str]

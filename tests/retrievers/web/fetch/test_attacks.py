@@ -41,7 +41,9 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("attempt", ATTACKS, ids=[c.attack.encode("ascii", "replace").decode()[:80] for c in ATTACKS])
+@pytest.mark.parametrize(
+    "attempt", ATTACKS, ids=[c.attack.encode("ascii", "replace").decode()[:80] for c in ATTACKS]
+)
 async def test_attack(web: Web, attempt: Attack) -> None:
     assert await attempt.run(web) == attempt.outcome, attempt.happens
 
@@ -69,7 +71,9 @@ def _alike(attacks: Iterable[str]) -> str:
     """Return the attacks that end alike as one cell: what they have in common is said once."""
     names = list(attacks)
     head = names[0].partition(", ")[0]
-    return "; ".join([_cell(names[0]), *(_cell(name.removeprefix(f"{head}, ")) for name in names[1:])])
+    return "; ".join(
+        [_cell(names[0]), *(_cell(name.removeprefix(f"{head}, ")) for name in names[1:])]
+    )
 
 
 def _cell(text: str) -> str:

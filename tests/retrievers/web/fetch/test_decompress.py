@@ -16,7 +16,10 @@ from tests.retrievers.web.fetch.small_web import Web, ok
     ("coding", "packed"),
     [
         ("gzip", gzip.compress(b"a page" * 200_000)),
-        ("x-gzip", gzip.compress(b"a page" * 100_000) + gzip.compress(b"a page" * 100_000) + b"\0" * 8),
+        (
+            "x-gzip",
+            gzip.compress(b"a page" * 100_000) + gzip.compress(b"a page" * 100_000) + b"\0" * 8,
+        ),
         ("deflate", zlib.compress(b"a page" * 200_000)),
         ("deflate", zlib.compress(b"a page" * 200_000)[2:-4]),
         ("br", brotli.compress(b"a page" * 200_000)),

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import pytest
 
-from tests.retrievers.web.fetch.small_web import ALSO_PUBLIC, PNG, PUBLIC, Web, failing, ok, outcome, to
+from tests.retrievers.web.fetch.small_web import (
+    ALSO_PUBLIC,
+    PNG,
+    PUBLIC,
+    Web,
+    failing,
+    ok,
+    outcome,
+    to,
+)
 from tribunal.errors import TribunalError
 from tribunal.retrievers.web.fetch import USER_AGENT, FetchError, FetchFailed
 from tribunal.retrievers.web.fetch.fetcher import IMAGES
 
 
 async def test_a_page_says_where_it_came_from(web: Web) -> None:
-    web.site.answers |= {"/old": to("/new?q=1#part", 301), "/new?q=1": ok("Grüße", 'Text/HTML; Charset="UTF-8"')}
+    web.site.answers |= {
+        "/old": to("/new?q=1#part", 301),
+        "/new?q=1": ok("Grüße", 'Text/HTML; Charset="UTF-8"'),
+    }
     page = await web.fetcher().fetch("HTTP://Site.Test./old#top")
     assert page.url == "HTTP://Site.Test./old#top"
     assert page.final_url == "http://site.test/new?q=1"
     assert page.redirects == ("http://site.test/old",)
-    assert (page.address, page.status, page.content_type, page.charset) == (PUBLIC, 200, "text/html", "utf-8")
+    assert (page.address, page.status, page.content_type, page.charset) == (
+        PUBLIC,
+        200,
+        "text/html",
+        "utf-8",
+    )
     assert page.body.decode() == "Grüße"
     assert page.fetched_at.utcoffset() is not None
 
@@ -28,7 +45,9 @@ async def test_what_the_site_is_told(web: Web) -> None:
         assert "Host: site.test" in lines
         assert f"User-Agent: {USER_AGENT}" in lines
         assert "Accept-Encoding: gzip, deflate, br" in lines
-        assert not [line for line in lines if line.startswith(("Authorization", "Referer", "Cookie"))]
+        assert not [
+            line for line in lines if line.startswith(("Authorization", "Referer", "Cookie"))
+        ]
 
 
 async def test_https_speaks_to_the_name_at_the_pinned_address(web: Web) -> None:
@@ -66,4 +85,6 @@ async def test_a_posts_image_is_taken_when_asked_for(web: Web) -> None:
     web.site.answers |= {"/a.png": ok(PNG, "image/png"), "/b.jpg": ok(PNG, "image/jpg")}
     fetcher = web.fetcher()
     assert (await fetcher.fetch("http://site.test/a.png", accept=IMAGES)).body == PNG
-    assert (await fetcher.fetch("http://site.test/b.jpg", accept=IMAGES)).content_type == "image/png"
+    assert (
+        await fetcher.fetch("http://site.test/b.jpg", accept=IMAGES)
+    ).content_type == "image/png"

@@ -31,7 +31,9 @@ def test_which_hosts_are_named(named: str, host: str, is_named: bool) -> None:
     assert is_named_host(host, parse_image_hosts(named)) is is_named
 
 
-@pytest.mark.parametrize("entry", ["*", "*.com", "*.", "https://cdn.example", "cdn.example:443", "a/b", "*.10.0.0.1"])
+@pytest.mark.parametrize(
+    "entry", ["*", "*.com", "*.", "https://cdn.example", "cdn.example:443", "a/b", "*.10.0.0.1"]
+)
 async def test_what_names_no_host_is_refused(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_IMAGE_HOSTS", f"good.example,{entry}")
     with pytest.raises(BadInput, match="TRIBUNAL_IMAGE_HOSTS: ") as told:
@@ -46,8 +48,12 @@ async def test_robots_is_not_asked_for_an_image_there_and_is_for_all_else(web: W
     for host in ("img.test", "a.cdn.test"):
         assert await outcome(fetcher.fetch(f"http://{host}/a.png", accept=IMAGES)) == TAKEN
     assert "/robots.txt" not in web.site.asked
-    assert await outcome(fetcher.fetch("http://other.test/a.png", accept=IMAGES)) == "refused: robots"
-    assert await outcome(fetcher.fetch("http://img.test/")) == "refused: robots", "a page is no image"
+    assert (
+        await outcome(fetcher.fetch("http://other.test/a.png", accept=IMAGES)) == "refused: robots"
+    )
+    assert await outcome(fetcher.fetch("http://img.test/")) == "refused: robots", (
+        "a page is no image"
+    )
 
 
 async def test_a_redirect_away_from_a_named_host_is_under_the_rules_of_the_next(web: Web) -> None:
@@ -76,5 +82,7 @@ async def test_a_named_host_at_a_private_address_is_refused(address: str, web: W
     web.names["img.test"] = [[address]]
     web.image_hosts = parse_image_hosts("img.test")
     fetcher = web.fetcher()
-    assert await outcome(fetcher.fetch("http://img.test/a.png", accept=IMAGES)) == "refused: address"
+    assert (
+        await outcome(fetcher.fetch("http://img.test/a.png", accept=IMAGES)) == "refused: address"
+    )
     assert web.dialled == []

@@ -33,7 +33,9 @@ async def test_robots_rules(web: Web, rules: str, path: str, allowed: bool) -> N
 
 
 async def test_hostile_wildcards_take_no_time(web: Web) -> None:
-    web.site.answers["/robots.txt"] = ok("User-agent: *\nDisallow: /" + "*a" * 5000 + "$\n", "text/plain")
+    web.site.answers["/robots.txt"] = ok(
+        "User-agent: *\nDisallow: /" + "*a" * 5000 + "$\n", "text/plain"
+    )
     assert await web.outcome("http://site.test/" + "a" * 3000 + "b") == "failed: status"
 
 

@@ -73,7 +73,13 @@ def test_what_is_no_url_of_ours(url: str, reason: str) -> None:
 
 @given(st.text())
 def test_any_text_is_taken_apart_or_refused(text: str) -> None:
-    for url in (text, f"http://{text}", f"http://{text}/x", f"http://example.com/{text}", f"http://[{text}]/"):
+    for url in (
+        text,
+        f"http://{text}",
+        f"http://{text}/x",
+        f"http://example.com/{text}",
+        f"http://[{text}]/",
+    ):
         try:
             target = parse_url(url)
         except FetchRefused:

@@ -21,7 +21,9 @@ async def test_one_connection_a_host_at_a_time(web: Web) -> None:
 
     web.site.answers |= {f"/{i}": unhurried for i in range(4)}
     fetcher = web.fetcher()
-    fetched = await asyncio.gather(*(outcome(fetcher.fetch(f"http://site.test/{i}")) for i in range(4)))
+    fetched = await asyncio.gather(
+        *(outcome(fetcher.fetch(f"http://site.test/{i}")) for i in range(4))
+    )
     assert set(fetched) == {"taken, 14 bytes"}
     assert web.site.most_open == 1
     assert not fetcher._turns, "a host's lock goes when nobody waits at it"
@@ -36,11 +38,15 @@ async def test_many_hosts_together(web: Web) -> None:
 
     web.site.answers["/"] = together
     fetcher = web.fetcher()
-    fetched = await asyncio.gather(*(outcome(fetcher.fetch(f"http://site{i}.test/")) for i in range(4)))
+    fetched = await asyncio.gather(
+        *(outcome(fetcher.fetch(f"http://site{i}.test/")) for i in range(4))
+    )
     assert set(fetched) == {"taken, 14 bytes"}
 
 
-async def test_waiting_for_ones_turn_does_not_count_as_slowness(monkeypatch: pytest.MonkeyPatch, web: Web) -> None:
+async def test_waiting_for_ones_turn_does_not_count_as_slowness(
+    monkeypatch: pytest.MonkeyPatch, web: Web
+) -> None:
     begun: list[NetworkClock] = []
     running = NetworkClock.count_time
 

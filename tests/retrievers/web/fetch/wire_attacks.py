@@ -16,7 +16,9 @@ LIMITS = FetchLimits()
 
 
 @ATTACKS.add(
-    "A slow drip, a byte at a time", "failed: timeout", f"The whole fetch has a time limit ({LIMITS.seconds:g} s)"
+    "A slow drip, a byte at a time",
+    "failed: timeout",
+    f"The whole fetch has a time limit ({LIMITS.seconds:g} s)",
 )
 async def drip(web: Web) -> str:
     async def slowly(writer: asyncio.StreamWriter) -> None:
@@ -44,7 +46,9 @@ async def silence(web: Web) -> str:
 
 
 @ATTACKS.add(
-    "A name service that doesn't answer", "failed: dns", f"A look-up has a limit of its own ({LIMITS.dns_seconds:g} s)"
+    "A name service that doesn't answer",
+    "failed: dns",
+    f"A look-up has a limit of its own ({LIMITS.dns_seconds:g} s)",
 )
 async def slow_names(web: Web) -> str:
     async def never(host: str, port: int) -> list[str]:
@@ -52,7 +56,9 @@ async def slow_names(web: Web) -> str:
         return []
 
     return await outcome(
-        Fetcher(limits=FetchLimits(dns_seconds=0.1), resolver=never, route=web.route).fetch("http://site.test/")
+        Fetcher(limits=FetchLimits(dns_seconds=0.1), resolver=never, route=web.route).fetch(
+            "http://site.test/"
+        )
     )
 
 
@@ -75,7 +81,9 @@ async def no_http(web: Web) -> str:
 
 
 @ATTACKS.add(
-    "An endless body", "refused: too_large", f"Cut off at the limit on the wire ({LIMITS.wire_bytes >> 20} MiB)"
+    "An endless body",
+    "refused: too_large",
+    f"Cut off at the limit on the wire ({LIMITS.wire_bytes >> 20} MiB)",
 )
 async def endless_body(web: Web) -> str:
     sent = 0
@@ -94,20 +102,26 @@ async def endless_body(web: Web) -> str:
     return found
 
 
-@ATTACKS.add("A Content-Length over the limit", "refused: too_large", "Before any of the body is read")
+@ATTACKS.add(
+    "A Content-Length over the limit", "refused: too_large", "Before any of the body is read"
+)
 async def announced(web: Web) -> str:
     web.site.answers["/"] = ok(length=10**12)
     return await web.outcome("http://site.test/")
 
 
-@ATTACKS.add("A Content-Length larger than what comes", "failed: truncated", "Half a page is no evidence")
+@ATTACKS.add(
+    "A Content-Length larger than what comes", "failed: truncated", "Half a page is no evidence"
+)
 async def says_more(web: Web) -> str:
     web.site.answers["/"] = ok("<p>half", length=1000)
     return await web.outcome("http://site.test/")
 
 
 @ATTACKS.add(
-    "A Content-Length smaller than what comes", "taken, 7 bytes", "As many bytes as were announced; the rest is unread"
+    "A Content-Length smaller than what comes",
+    "taken, 7 bytes",
+    "As many bytes as were announced; the rest is unread",
 )
 async def says_less(web: Web) -> str:
     web.site.answers["/"] = ok("<p>half<p>and a second half", length=7)
@@ -115,7 +129,9 @@ async def says_less(web: Web) -> str:
 
 
 @ATTACKS.add(
-    "More than was announced, behind a redirect", "taken, 14 bytes", "The redirect is followed; the rest is unread"
+    "More than was announced, behind a redirect",
+    "taken, 14 bytes",
+    "The redirect is followed; the rest is unread",
 )
 async def says_nothing(web: Web) -> str:
     web.site.answers |= {"/": to("/b") + b"<p>and a page", "/b": ok()}
@@ -141,24 +157,45 @@ def broken(answer: bytes, attack: str, outcome: str, happens: str) -> None:
     ATTACKS.add(attack, outcome, happens)(run)
 
 
-broken(CHUNKED + b"3\r\n<p>\r\n9\r\nhalf", "Chunks that break off", "failed: truncated", "Half a page is no evidence")
-broken(CHUNKED + b"3\r\n<p>\r\nno chunk\r\n", "Chunks that are none", "failed: protocol", "The answer ends there")
+broken(
+    CHUNKED + b"3\r\n<p>\r\n9\r\nhalf",
+    "Chunks that break off",
+    "failed: truncated",
+    "Half a page is no evidence",
+)
+broken(
+    CHUNKED + b"3\r\n<p>\r\nno chunk\r\n",
+    "Chunks that are none",
+    "failed: protocol",
+    "The answer ends there",
+)
 broken(
     CHUNKED.replace(b"chunked", b"gzip, chunked") + b"3\r\n<p>\r\n0\r\n\r\n",
     "A transfer coding that was not asked for",
     "failed: protocol",
     "Chunks are undone, and nothing else",
 )
-broken(b"", "A site that hangs up without an answer", "failed: protocol", "It isn't asked a second time")
+broken(
+    b"",
+    "A site that hangs up without an answer",
+    "failed: protocol",
+    "It isn't asked a second time",
+)
 
 
-@ATTACKS.add("A connection that is reset in the midst of a page", "failed: connect", "Half a page is no evidence")
+@ATTACKS.add(
+    "A connection that is reset in the midst of a page",
+    "failed: connect",
+    "Half a page is no evidence",
+)
 async def reset(web: Web) -> str:
     async def half(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>half")
         await writer.drain()
         # A connection that is closed with no time to linger is reset.
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         writer.transport.abort()
 
     web.site.answers["/"] = half
