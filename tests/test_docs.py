@@ -93,7 +93,8 @@ from tribunal.graphs import graph
 
 async def watch() -> None:
     post = {"text": "Immigrants: the weeds in our garden."}
-    async for _, (chunk, beside) in graph("arcade").astream(post, stream_mode="messages", subgraphs=True):
+    answers = graph("arcade").astream(post, stream_mode="messages", subgraphs=True)
+    async for _, (chunk, beside) in answers:
         print(beside["seat"], beside["role"], chunk.id, chunk.text)
 
 

@@ -138,11 +138,11 @@ def _press_cue(
     if excuse and excuse.weak and int(question.material.get("round", 1)) <= 2:
         return "press", argue("not_enough", words=excuse.words)
     if excuse:
-        return "withdraw", argue("borne_out", words=excuse.words)
+        return "withdraw", argue("supported", words=excuse.words)
     if not _is_harmless(answer.argument):
-        return "press", argue("not_borne_out")
+        return "press", argue("unsupported")
     if match is None:
-        return "press", argue("rests_on_nothing")
+        return "press", argue("no_basis")
     words = shorten_quote(match.matched)
     if reading.stands_alone(match):
         return "withdraw", argue("too_faint", words=words)
@@ -245,7 +245,7 @@ def _is_harmless(argument: str) -> bool:
 
 
 def judge_debate(question: Question) -> JSON:
-    """Play the judge, by the debate alone: hateful if a cue is left standing, of the first such cue's category."""
+    """Play the judge, by the debate only: hateful if a cue remains, of the first such cue's category."""
     rulings = _rule_on_cues(question)
     if not rulings and "(opening):" in str(question.material.get("transcript", "")):
         return decide_alone(
@@ -256,8 +256,8 @@ def judge_debate(question: Question) -> JSON:
     if not rulings:
         return fill_decision(names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
     if not standing:
-        fell = " ".join(f"{_cue_in_words(cue)} falls: {why}." for cue, _, why in rulings[:3])
-        return fill_decision(names[0], f"No cue is left standing. {fell}")
+        fell = " ".join(f"{_cue_in_words(cue)} is dropped: {why}." for cue, _, why in rulings[:3])
+        return fill_decision(names[0], f"No cue remains. {fell}")
     cue, why = next((each for each in standing if each[0].type == "Direct"), standing[0])
     category = cue.category if cue.category in names[1:] else ""
     category = category or category_of_group(
@@ -268,19 +268,19 @@ def judge_debate(question: Question) -> JSON:
         if cue.characteristic
         else f"people for {cue.target_group}"
     )
-    count = (
-        "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
-    )
-    count += " stand" if len(standing) > 1 else " stands"
+    if len(rulings) == 1:
+        remaining = "The defence did not refute the only cue."
+    else:
+        remaining = f"The defence did not refute {len(standing)} of {len(rulings)} cues."
     return fill_decision(
         category,
-        f"{count} after the defence. {_cue_in_words(cue)} decides it: {why}. It is an attack on {whom}, which is "
+        f"{remaining} {_cue_in_words(cue)} decides: {why}. It is an attack on {whom}, which is "
         f"{category} under the policy.",
     )
 
 
 def _rule_on_cues(question: Question) -> list[tuple[CueStatement, bool, str]]:
-    """Return, for each cue that was brought, whether it stands by each side's last word, and why."""
+    """Return, for each cue, whether it remains after each side's last words, and why."""
     charged: dict[str, CueStatement] = {}
     last: dict[tuple[str, str], CueStatement] = {}
     stances = {"prosecutor": ("press", "withdraw"), "defender": ("refute", "concede")}
@@ -297,7 +297,7 @@ def _rule_on_cues(question: Question) -> list[tuple[CueStatement, bool, str]]:
         if pressed and pressed.stance == "withdraw":
             found.append((cue, False, "the prosecution withdrew it"))
         elif answer is None:
-            found.append((cue, True, "the defence had no answer to it"))
+            found.append((cue, True, "the defence did not answer it"))
         elif answer.stance == "concede":
             found.append((cue, True, "the defence conceded it"))
         elif _is_harmless(answer.argument):

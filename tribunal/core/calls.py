@@ -127,8 +127,8 @@ DEMO_NOTICE = "Demo rules only: this is not a moderation decision."
 UNFIT_MODEL = "unfit model: "
 # What it says where its rules find nothing.
 NOTHING_FOUND = (
-    "The rehearsal's rules found nothing in the post; they know few words and miss most, so that is no reason to think "
-    "it fine."
+    "The rehearsal rules found nothing in the post. They know few words and miss most attacks, so this doesn't mean "
+    "that the post is fine."
 )
 
 
