@@ -43,43 +43,43 @@ class ServiceOptions(Described):
     database: str | None = None
     """postgresql://…; without it a SQLite file in the data folder"""
     graph: str = "tribunal"
-    """the graph that judges where a request names none"""
+    """the graph for requests that name none"""
     settings: JSON = Field(default_factory=dict)
-    """settings of every case, by the names of docs/settings.md"""
+    """settings of every case (docs/settings.md)"""
     in_flight: int = Field(64, ge=1, le=10_000)
     """cases that a replica tries at the same time"""
     queue: int = Field(1000, ge=0)
-    """cases that may wait; more are refused with 429"""
+    """maximum number of waiting cases; more are refused with 429"""
     case_calls: int = Field(40, ge=1)
-    """calls that a case of a key with a daily limit may take, unless its max_calls says"""
+    """calls reserved for a case of a key with a daily limit, if the case sets no max_calls"""
     case_tokens: int = Field(50_000, ge=1)
-    """tokens that it may take, unless its max_tokens says"""
+    """tokens reserved for it, if the case sets no max_tokens"""
     longest_wait: float = Field(60.0, ge=0, le=600)
-    """seconds that ?wait= may ask for"""
+    """longest ?wait= in seconds"""
     hold_seconds: float = Field(3600.0, ge=0)
-    """seconds for which a post is held while no model answers; then it is a failure"""
+    """seconds that a case waits while no model answers; then it fails"""
     takeover: float = Field(30.0, gt=0)
-    """seconds of silence after which others take a replica's cases over"""
+    """seconds without a heartbeat after which other replicas take over a replica's cases"""
     most_body: int = Field(38 * 1024**2, ge=1024)
-    """bytes of a request's body; of a batch, batch_bytes counts"""
+    """maximum bytes of a request's body; batch_bytes applies to batches"""
     body_seconds: float = Field(300.0, gt=0)
-    """seconds in which a request's body has to arrive"""
+    """seconds in which a request's body must arrive"""
     head_seconds: float = Field(20.0, gt=0)
-    """seconds in which the head of a request has to arrive"""
+    """seconds in which a request's head must arrive"""
     keep_alive: int = Field(620, ge=1)
     """seconds that a connection stays open between requests; give more than your balancer's"""
     answer_seconds: float = Field(60.0, gt=0)
-    """seconds that a client may take nothing of its answer"""
+    """seconds after which a client that reads nothing of its answer is disconnected"""
     connections: int = Field(900, ge=1)
-    """connections at a time; one more closes the one idle longest"""
+    """maximum connections; a further connection closes the longest idle one"""
     batch_rows: int = Field(100_000, ge=1)
-    """rows that one batch may have"""
+    """maximum rows of a batch"""
     batch_bytes: int = Field(64 * 1024**2, ge=1)
-    """bytes that the file of one batch may have"""
+    """maximum bytes of a batch's file"""
     batch_queue: int = Field(1_000_000, ge=1)
-    """rows of all batches that may wait; more are refused with 429"""
+    """maximum waiting rows of all batches; more are refused with 429"""
     batch_share: float = Field(0.75, gt=0, le=1)
-    """the part of in_flight that batches may take"""
+    """the share of --in-flight for batches"""
     batch_forgotten: float = Field(86_400.0, ge=0)
     """seconds after which a batch with keep: false is deleted"""
     perspective_drop: bool = Field(
@@ -88,66 +88,66 @@ class ServiceOptions(Described):
         "be had; else only if it asks for that by dropUnsupportedAttributes",
     )
     prices: Path | None = None
-    """the price table (TOML) that budgets in money are counted by"""
+    """the price table (TOML) for budgets in money"""
     mapping: Path | None = None
-    """the file of what is done by category, and of the redress, which letters to authors tell"""
+    """the file (TOML) with the measure for each category, and the redress, for letters to authors"""
     public_url: str | None = None
-    """where others reach this service; links in webhooks begin with it"""
+    """this service's public address, with which links in webhooks begin"""
     webhook_http: bool = False
-    """whether an admin key may add a webhook without TLS"""
+    """whether webhooks without TLS can be added"""
     webhook_timeout: float = Field(20.0, gt=0, le=300)
     """seconds for one attempt to send a message"""
     webhook_retries: tuple[Annotated[float, Field(ge=0)], ...] = RETRIES
-    """seconds before the second attempt, the third, …; after the last it is given up"""
+    """seconds before the second attempt, the third, …; after the last attempt the message fails"""
     webhook_days: float = Field(7.0, ge=0)
-    """days that a delivered message is kept"""
+    """days after which a delivered message is deleted"""
     webhook_dead_days: float = Field(30.0, ge=0)
-    """days that a message that was given up is kept"""
+    """days after which a failed message is deleted"""
     appeal_days: float = Field(184.0, ge=0)
-    """days after a decision in which it may be appealed"""
+    """days in which a decision can be appealed"""
     second_opinions: float = Field(0.0, ge=0, le=1)
-    """the share of people's decisions that another sees, too"""
+    """the share of people's decisions that a second person reviews"""
     second_opinions_of_court: float = Field(0.0, ge=0, le=1)
-    """the share of the cases that the court decided alone that a person sees"""
+    """the share of automatic decisions that a person reviews"""
     retain_words: float | None = Field(None, ge=0)
-    """how long the words of decided cases are kept, such as 90d or 12h; else until erased"""
+    """delete the words of decided cases after this time, such as 90d or 12h; default: never"""
     retain_cases: float | None = Field(None, ge=0)
-    """after how long cases are deleted whole once they came to rest, such as 365d; else never"""
+    """delete closed cases after this time, such as 365d; default: never"""
     retain_dismissed: float | None = Field(None, ge=0)
-    """after how long those are that were found not hateful and no person had; else never"""
+    """delete non-hateful cases that nobody reviewed after this time; default: never"""
     graceful: float = Field(30.0, ge=0)
-    """seconds that a stop waits for what is in flight"""
+    """seconds that a stop waits for running cases"""
     workers: int = Field(1, ge=1, le=64)
-    """processes on the one port, each a replica"""
+    """number of processes on the port, each a replica"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """from which on a line is logged: debug, info, warning or error"""
+    """minimum log level: debug, info, warning or error"""
     log_posts: bool = False
-    """whether posts' words may stand in the log"""
+    """whether the log may contain words of posts"""
     open_metrics: bool = False
-    """whether /metrics is open to all; else to the scope audit"""
+    """whether /metrics is open to everybody; otherwise it needs the scope audit"""
 
     try_: bool = True
-    """whether /try is there, on which whoever may judge tries a post"""
+    """whether /try is available, where users with the scope judge can try a post"""
     desk_hours: float = Field(12.0, gt=0, le=168)
-    """hours after which one has to sign in to the desk again"""
+    """hours after which a session at the desk ends"""
     desk_idle: float = Field(60.0, gt=0)
-    """minutes without a request after which one has to, too"""
+    """minutes without a request after which it ends"""
     desk_lease: float = Field(900.0, gt=0, le=86_400)
-    """seconds for which a claimed case is one person's"""
+    """seconds that a claim on a case lasts"""
     desk_undo: float = Field(30.0, ge=0, le=3600)
-    """seconds in which a decision at the desk can be undone; then it takes effect"""
+    """seconds in which a decision at the desk can be undone before it takes effect"""
     desk_verdict: Literal["before", "after"] = "before"
     """whether a reviewer sees the model verdict before or after their own decision: before or after"""
     desk_break: int = Field(15, ge=0)
-    """hard cases in a row after which a break is suggested; 0: never"""
+    """hard cases in a row after which the desk suggests a break; 0: never"""
     desk_user_header: str | None = None
-    """the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User"""
+    """the header in which a trusted proxy names the desk's user, such as X-Forwarded-User"""
     desk_proxy: tuple[IPvAnyNetwork, ...] | None = None
-    """addresses or networks of that proxy, by commas; from elsewhere the header isn't believed"""
+    """that proxy's addresses or networks, separated by commas; the header is ignored from all others"""
     desk_role_header: str | None = None
-    """the header in which the proxy says reviewer, lead or auditor; else desk_role counts"""
+    """the header in which the proxy names the role: reviewer, lead or auditor; default: --desk-role"""
     desk_role: Literal["reviewer", "lead", "auditor"] = "reviewer"
-    """the role of those whom the proxy names: reviewer, lead or auditor"""
+    """the role of users that the proxy names: reviewer, lead or auditor"""
 
     @field_validator("desk_user_header", "desk_role_header")
     @classmethod

@@ -238,11 +238,11 @@ def schema_in_markdown() -> str:
         for column, names in places.items()
         if len(names) > 1
     ]
-    head = "### In several tables\n\n| column | type | what stands in it | tables |\n|---|---|---|---|\n"
+    head = "### In several tables\n\n| column | type | content | tables |\n|---|---|---|---|\n"
     parts = [head + "\n".join(rows) + "\n"]
     for name, columns in tables.items():
         own = "\n".join(_row_in_markdown(column) for column in columns if len(places[column]) == 1)
-        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{own}\n")
+        parts.append(f"### {name}\n\n| column | type | content |\n|---|---|---|\n{own}\n")
     return "\n".join(parts)
 
 
