@@ -71,7 +71,7 @@ def export(
 
     if inline_images and image_prefix is not None:
         raise BadInput(
-            "image_prefix: stands before the name of a copy; leave --inline-images out, or it"
+            "--image-prefix is for copied images; leave it out, or leave out --inline-images"
         )
     if encoding:
         posts["columns"]["encoding"] = encoding

@@ -39,7 +39,7 @@ def graphs(
 
 app = Typer(
     no_args_is_help=True,
-    help="Prompts: what every role is told. Your own folder replaces them: --prompts FOLDER.",
+    help="The prompts of every role. Your own folder replaces them: --prompts FOLDER.",
 )
 
 Folder = Annotated[Path, Argument(metavar="FOLDER", help="A folder of prompts.")]

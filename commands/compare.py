@@ -181,9 +181,7 @@ def compare(
             )
         return
     if decisions is not None:
-        raise BadInput(
-            f"decisions: {decisions}: stands in for a run; leave out --on, or --decisions"
-        )
+        raise BadInput(f"decisions: {decisions}: replaces the runs; leave out --on, or --decisions")
     gold: Literal["needed", "none"] = "none" if unlabelled else "needed"
     wanted = Evaluation(
         dataset=dataset, data=parse_data(on), settings={}, repeats=repeats, gold=gold, **posts

@@ -139,7 +139,10 @@ def send_(
 @app.command("list")
 def list_(
     status: Annotated[
-        str | None, Option(help="Only those that are made, sent, known (there before) or refused.")
+        str | None,
+        Option(
+            help="Only statements with this status: made, sent, known (there before) or refused."
+        ),
     ] = None,
     case: Annotated[str | None, Option(metavar="ID", help="Only that of this case.")] = None,
     as_json: JsonLines = False,

@@ -225,7 +225,8 @@ def batch(
         Path | None,
         Option(
             metavar="FOLDER",
-            help="Where results lie as they come. Default: OUT.run; of a URL, one named at the end.",
+            help="The folder for results while the batch runs. Default: OUT.run; for a URL, a folder "
+            "that is named at the end.",
         ),
     ] = None,
     as_json: shared.AsJson = False,
@@ -246,7 +247,7 @@ def batch(
     )
     if kept is None and any(each.startswith("author=") for each in columns or ()):
         raise BadInput(
-            "columns: author: is noted with kept cases alone; give --keep or --review, or leave it out"
+            "--columns author=…: only kept cases note the author; give --keep or --review, or leave it out"
         )
     roles = parse_pairs(columns, "columns", "ROLE=NAME", blank=True) | (
         {"encoding": encoding} if encoding else {}

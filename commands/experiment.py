@@ -169,7 +169,7 @@ def _plan_runs(
         Option(
             "--model",
             metavar="MODEL",
-            help="Your model, instead of those that the table compares; given again, a row each.",
+            help="Your model, instead of the table's models; given again, a row each.",
         ),
     ] = None,
     aux_model: Annotated[

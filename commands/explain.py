@@ -99,9 +99,7 @@ def explain(
                 f"{name}: {value}: belongs to the letter to an author; give --for poster as well"
             )
     if prices and told_to == "poster":
-        raise BadInput(
-            f"prices: {prices}: the person who posted isn't told what it cost; leave it out"
-        )
+        raise BadInput(f"prices: {prices}: a letter to the author has no costs; leave it out")
 
     async def draw() -> CaseView | AuthorLetter:
         from tribunal.explanations.author_letter import write_letter

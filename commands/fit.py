@@ -54,10 +54,10 @@ def fit(
     ] = False,
     since: Since = None,
     of_graph: Annotated[
-        str | None, Option(metavar="GRAPH", help="Reviewed cases: only those of this graph.")
+        str | None, Option(metavar="GRAPH", help="Only reviewed cases of this graph.")
     ] = None,
     policy_sha: Annotated[
-        str | None, Option(metavar="SHA", help="Reviewed cases: only those of this policy.")
+        str | None, Option(metavar="SHA", help="Only reviewed cases of this policy.")
     ] = None,
     database: Database = None,
 ) -> None:

@@ -162,7 +162,7 @@ def judge(
     )
     if author is not None and kept is None:
         raise BadInput(
-            "author: is noted with a kept case alone; give --keep or --review, or leave it out"
+            "--author: only kept cases note the author; give --keep or --review, or leave it out"
         )
     if explain:
         check_output_file(explain)

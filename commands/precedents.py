@@ -141,7 +141,7 @@ async def _read(
 
     if source == "docket":
         raise BadInput(
-            "from: docket: its cases lie in the database now; give --from database, or leave it out"
+            "--from docket: its cases are in the database now; give --from database, or leave it out"
         )
     if source == "database":
         from tribunal.docket.docket import docket_here

@@ -139,7 +139,7 @@ RunPrices = Annotated[
     Option(
         "--prices",
         metavar="FILE",
-        help="A TOML file of prices, by model. Default: those that each run was last given.",
+        help="A TOML file of prices, by model. Default: the prices that each run was last given.",
     ),
 ]
 PaperModels = Annotated[

@@ -73,10 +73,10 @@ class BatchOutput(NamedTuple):
             raise BadInput(f"out: {self}: is the input; give another file")
         if self.place.is_beneath(given):
             raise BadInput(
-                f"out: {self}: lies in the input's folder, and would be read as input; give another"
+                f"out: {self}: is in the input's folder, and would be read as input; give another"
             )
         if given.local_path is not None and parse_location(self.folder).is_beneath(given):
-            raise BadInput(f"run-folder: {self.folder}: lies in the input's folder; give another")
+            raise BadInput(f"run-folder: {self.folder}: is in the input's folder; give another")
         if self.is_folder:
             return
         check_format(Path(self.place.name))

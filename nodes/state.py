@@ -268,7 +268,7 @@ class PanelState(CaseState, total=False):
 
     panel: Annotated[
         list[JSON],
-        Like(list[PerspectiveBrief], "The perspectives that are heard, and what each goes by."),
+        Like(list[PerspectiveBrief], "The perspectives, and the criterion of each."),
     ]
     examples: Annotated[
         JSON,
@@ -279,7 +279,7 @@ class PanelState(CaseState, total=False):
     ]
     opinions: Annotated[Opinions, merge]
     absent: Annotated[
-        list[JSON], Like(list[Absence], "The perspectives that couldn't be heard, and why."), merge
+        list[JSON], Like(list[Absence], "The perspectives that failed, and why."), merge
     ]
     scheme: SchemeTaken
 
@@ -311,7 +311,7 @@ class ResearchState(CaseState, total=False):
     page: Annotated[JSON | None, Like(PageNote | None, "The page that was read last.")]
     pages: Annotated[
         list[JSON],
-        Like(list[PageNote], "Every page that was tried. Their texts lie in the archive."),
+        Like(list[PageNote], "Every page that was tried. The archive has their texts."),
         merge,
     ]
     evidence: Annotated[Passages, merge]

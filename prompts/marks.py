@@ -181,7 +181,7 @@ def _field_name(text: str) -> str:
 def _checked_text(part: object) -> str:
     if not isinstance(part, Ours | Material):
         raise PromptError(
-            f"a text of {type(part).__name__} would stand bare in a prompt; mark it with `quote`"
+            f"a text of {type(part).__name__} would have no marks in a prompt; mark it with `quote`"
         )
     text: str = material_text(part)
     return text

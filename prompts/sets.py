@@ -103,7 +103,7 @@ class PromptSet:
         bare = [each for each, value in material.items() if not _is_marked(value)]
         if bare:
             raise PromptError(
-                f"prompt {name}: {', '.join(bare)}: plain text would stand bare; mark it (tribunal.prompts.marks)"
+                f"prompt {name}: {', '.join(bare)}: plain text would have no marks; mark it (tribunal.prompts.marks)"
             )
         try:
             return self._sandbox.get_template(name).render(material).strip("\n")

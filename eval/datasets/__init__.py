@@ -178,7 +178,7 @@ class DatasetPool:
                     and (scheme := scheme or post.gold.scheme) != post.gold.scheme
                 ):
                     raise BadInput(
-                        f"dataset: {self.name}: its sets are labelled in different schemes; take one alone"
+                        f"dataset: {self.name}: its sets are labelled in different schemes; give one of them"
                     )
                 yield post.model_copy(
                     update={

@@ -353,7 +353,7 @@ class Dataset:
             return sample.model_copy(update={"image": str(path)})
         if not candidate_paths(reference):
             raise BadInput(
-                f"data set {self.name}: post {sample.id}: image {reference!r} lies outside {self.folder}; image paths "
+                f"data set {self.name}: post {sample.id}: image {reference!r} is outside {self.folder}; image paths "
                 "begin at the data folder"
             )
         if not self.skip_missing_images:

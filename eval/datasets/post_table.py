@@ -281,7 +281,7 @@ class PostTable(Dataset):
         if path is not None and not is_lfs_pointer(path):
             return str(path), "", ""
         if not candidate_paths(reference):
-            said = f"image: {shown}: lies outside {self.tables.store or self.folder}, where image paths begin"
+            said = f"image: {shown}: is outside {self.tables.store or self.folder}, where image paths begin"
             return None, "image outside the folder", said
         return (
             None,

@@ -230,7 +230,7 @@ def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dic
             )
         if not data and not own:
             raise BadInput(
-                f"data: where the sets lie isn't said; give {request}, as many as you have"
+                f"data: the data sets' files aren't named; give {request}, as many as you have"
             )
         return {**own, **data}
     found = {name: data / name for name in sets if (data / name).exists()}

@@ -123,7 +123,7 @@ async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> 
     library = await library_of_case(state)
     unasked = None
     if not state.get("evidence"):
-        unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
+        unasked = {"sufficient": False, "missing": "no page that was read had evidence"}
     elif state["turn"] >= context.max_turns:
         unasked = {"sufficient": False, "missing": ""}
     if unasked:
@@ -204,7 +204,7 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     words = " ".join(f"{claim}{mark}." for claim, mark in claimed)
     warnings = [*answer.log["warnings"]]
     if researched and not evidence:
-        warnings.append("no page could be read with evidence kept: the post alone decided")
+        warnings.append("no evidence was found on any page: only the post decided")
     if researched and not state.get("sufficient"):
         if seconds_left(state, context) <= 0:
             warnings.append(f"the research was ended after {context.max_seconds:g} s")

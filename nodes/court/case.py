@@ -137,9 +137,7 @@ async def assign_track(state: Case, runtime: CaseRuntime) -> JSON:
     context = context_of(state)
     if is_closed(state) or not context.web or not _has_text(state) or state.get("evidence"):
         return {}
-    return {
-        "warnings": ["no passage from the web was at hand: the court had the post alone to go by"]
-    }
+    return {"warnings": ["no passage from the web was found: the court had only the post"]}
 
 
 @node

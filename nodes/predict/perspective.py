@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tribunal.retrievers.perspectives.perspective import Perspective, Searcher
 
 SMALL_EXAMPLES = (
-    "no perspective was named, so five small examples of this project's own making were heard; build and name real "
+    "no perspective was named, so this project's five small examples were used; build and name real "
     "ones (tribunal perspectives show)"
 )
 
@@ -143,9 +143,7 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
         BadInput: one is unknown or has no index, or the mode and the names don't fit together.
     """
     if context.mode == "leave-out" and not context.leave_out:
-        raise BadInput(
-            "leave_out: mode leave-out takes the name of the perspective that is not heard"
-        )
+        raise BadInput("leave_out: mode leave-out needs the name of the perspective to leave out")
     if "none" in context.perspectives or (
         "all" in context.perspectives and len(context.perspectives) > 1
     ):
@@ -167,7 +165,7 @@ async def open_searchers(context: Context) -> Sequence[Searcher]:
         raise BadInput(f"leave_out: {context.leave_out!r}: is not among {', '.join(names)}")
     kept = [store for store in stores if store.perspective.name != context.leave_out]
     if not kept:
-        raise BadInput("perspectives: none is left to be heard; name more, or leave out none")
+        raise BadInput("perspectives: none is left; name more, or leave out none")
     if context.mode == "single" and len(kept) != 1:
         raise BadInput(
             f"mode: single: takes one perspective, and {len(kept)} are named; name one with perspectives"
@@ -250,4 +248,4 @@ def _absence_record(name: str, error: TribunalError) -> JSON:
 def _absence_in_words(lost: Any) -> str:
     """Return a perspective's absence, in words for the verdict."""
     how = "refused" if lost["outcome"] == "refusal" else "failed"
-    return f"perspective {lost['id']} {how} and was not heard: {lost['explanation']}"
+    return f"perspective {lost['id']} {how} and was left out: {lost['explanation']}"

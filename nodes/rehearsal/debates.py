@@ -217,7 +217,7 @@ def revise_answer(question: Question) -> JSON:
     )
     if any(clue.is_quoted_in(own_line) for clue in find_clues(question)):
         return _answer_as(question, "nobody", own_line)
-    return {"answer": before, "reason": marked_text(reason) or "The answer stands."}
+    return {"answer": before, "reason": marked_text(reason) or "The answer stays the same."}
 
 
 def score_answers(question: Question) -> JSON:

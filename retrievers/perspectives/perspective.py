@@ -286,7 +286,7 @@ def require_source(perspective: Perspective) -> TextSource:
     """Return the source of a perspective's texts; raise `BadInput` if its texts lie in its own file."""
     if perspective.source is None:
         raise BadInput(
-            f"perspective {perspective.name}: its texts lie in its own file; there is nothing to build"
+            f"perspective {perspective.name}: its texts are in its own file; there is nothing to build"
         )
     return perspective.source
 

@@ -100,9 +100,7 @@ async def _caller_by_key(request: Request, sessions: DeskSessionStore, key: str)
     try:
         who = await find_key_owner(request, key)
     except Problem:
-        raise Problem(
-            "no_key", "This key is not valid. Ask whoever runs the service for one."
-        ) from None
+        raise Problem("no_key", "This key is not valid. Ask your administrator for one.") from None
     if not may_enter(request, who):
         raise Problem(
             "no_key",

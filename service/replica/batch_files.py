@@ -271,7 +271,7 @@ def _lines_up_to_header_limit(file: IO[str]) -> Iterator[str]:
 def _check_columns(count: int) -> None:
     if count > MOST_COLUMNS:
         raise BadInput(
-            f"file: has more than {MOST_COLUMNS:,} columns; leave out those that you don't need"
+            f"file: has more than {MOST_COLUMNS:,} columns; leave out columns that you don't need"
         )
 
 

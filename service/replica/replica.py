@@ -243,7 +243,7 @@ class Replica:
             repeat(
                 partial(announce_expiring_cases, self.store, outbox),
                 _LONG_PAUSE,
-                "webhooks could not be told",
+                "messages to webhooks could not be sent",
             ),
             repeat(
                 self.appeals.carry_out_due,

@@ -118,7 +118,7 @@ def check_url(url: str, http: bool) -> None:
     if parts.username is not None or parts.password is not None:
         raise BadInput("url: holds a user or a password; leave it out: each message is signed")
     if parts.fragment:
-        raise BadInput(f"url: {url[:100]!r}: leave out what stands after #")
+        raise BadInput(f"url: {url[:100]!r}: leave out the part after #")
     if parts.scheme == "http" and not http:
         raise BadInput(f"url: {url[:100]!r}: has no TLS; write https://, or allow http")
 

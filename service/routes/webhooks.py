@@ -111,7 +111,7 @@ class DeliveryFilters(api.PageQuery):
 
     status: Status | None = Field(default=None, examples=["dead"])
     """only these"""
-    webhook: str | None = api.id_field("only those to this webhook", _WEBHOOK_ID)
+    webhook: str | None = api.id_field("only messages to this webhook", _WEBHOOK_ID)
 
 
 class DeliveryPage(api.ResponseBody):

@@ -208,7 +208,7 @@ def test_a_file_can_t_name_code_to_run() -> None:
     done = run_alone("judge", "hi")
     assert done.returncode == 2
     assert (
-        b"TRIBUNAL_MODEL: bait:PROVIDER:any: stands in .env, which may not name code to run"
+        b"TRIBUNAL_MODEL: bait:PROVIDER:any: is set in .env, which may not name code to run"
         in done.stderr
     )
     assert not Path("ran").exists()

@@ -257,10 +257,10 @@ def test_what_several_seats_were_told_is_shown_once() -> None:
         settings = {"OPENAI_BASE_URL": f"{server.url}/v1", "COLUMNS": "400"}
         done = run("judge", "hi", "--graph", "predict", "--model", "openai:x", **settings)
     assert done.exit_code == 4
-    notes = [line for line in done.stdout.splitlines() if "failed and was not heard" in line]
+    notes = [line for line in done.stdout.splitlines() if "failed and was left out" in line]
     assert len(notes) == 5
     assert notes[0].endswith(
         f"HTTP 404: model `x` not found (asked: {server.url}/v1/chat/completions)"
     )
-    assert all(note.endswith("failed and was not heard: the same") for note in notes[1:])
+    assert all(note.endswith("failed and was left out: the same") for note in notes[1:])
     assert '{"message"' not in done.stdout

@@ -37,7 +37,7 @@ def test_an_image_beside_a_table_in_a_store_is_shown_and_nothing_outside_its_fol
         assert sorted(len(request.images) for request in server.requests) == [0, 1]
     rows = rows_of((tmp_path / "out.csv").read_bytes())
     assert [row["outcome"] for row in rows] == ["verdict", *["failure"] * 4, "verdict"]
-    assert "image: ../red.png: lies outside " in rows[2]["explanation"]
+    assert "image: ../red.png: is outside " in rows[2]["explanation"]
     assert "image: gone.png: isn't in " in rows[4]["explanation"]
 
 

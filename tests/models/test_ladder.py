@@ -272,7 +272,7 @@ async def test_a_model_that_refuses_images_is_told_and_so_is_the_user(tmp_path: 
     assert "stands before this text" not in server.requests[1].text
     for record in (first, second):
         assert record.warnings == (
-            "classifier: openai:scripted can't see the image and judged the text alone",
+            "classifier: openai:scripted can't see the image and judged only the text",
         )
 
 
@@ -340,7 +340,7 @@ async def test_a_text_only_model_on_a_server_of_one_s_own(refusal: Fault, tmp_pa
     assert [came_of(first), came_of(second)] == [("verdict", None, 2), ("verdict", None, 1)]
     assert {request.format for request in server.requests} == {"json_schema"}
     assert second.warnings == (
-        "classifier: openai:scripted can't see the image and judged the text alone",
+        "classifier: openai:scripted can't see the image and judged only the text",
     )
 
 

@@ -115,4 +115,4 @@ async def test_every_way_in_notes_the_author_and_none_keeps_their_id(
                 each.name
             )
     unkept = await run("judge", "here", "--author", AUTHOR, "--model", "rehearsal")
-    check_exit(unkept, 2, "author: is noted with a kept case alone")
+    check_exit(unkept, 2, "--author: only kept cases")

@@ -211,7 +211,7 @@ async def release_lease(store: Store, case_id: str, by: Who) -> str:
         if row is None:
             raise Problem(
                 "not_found",
-                f"case: {case_id[:80]}: there is none; tribunal review list shows those under way",
+                f"case: {case_id[:80]}: there is none; list open cases with: tribunal review list",
             )
         owner = row["owner"]
         if row["status"] != "running" or owner is None:

@@ -277,7 +277,7 @@ def check_letter(
                 f"grounds.id: {each.id[:40]!r}: is no ground of the decision; {listed}"
             )
         if _fold_case(each.words) not in _fold_case(text):
-            raise ValueError(f"grounds.words: {each.words[:80]!r}: don't stand in the text")
+            raise ValueError(f"grounds.words: {each.words[:80]!r}: aren't in the text")
     texts = [
         text
         for each in grounds

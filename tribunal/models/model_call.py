@@ -255,7 +255,7 @@ class ModelCall:
 
     def warn_of_unseen_image(self) -> None:
         """Warn in the record that only the text was judged."""
-        self.warn(f"{self.model} can't see the image and judged the text alone")
+        self.warn(f"{self.model} can't see the image and judged only the text")
 
     def warn(self, words: str) -> None:
         """Add a warning to the record of the case, once."""

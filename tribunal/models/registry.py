@@ -278,7 +278,7 @@ def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tu
             each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]
         ):
             raise BadInput(
-                f"{field}: {code}: stands in .env, which may not name code to run; set it in the environment"
+                f"{field}: {code}: is set in .env, which may not name code to run; set it in the environment"
             )
     models = model_names(names, field)
     for model in models:

@@ -370,7 +370,7 @@ def read_answer(
         raise UnreadableAnswer("the answer was nested too deeply") from None
     if not objects:
         raise UnreadableAnswer(
-            f"the answer held no complete JSON {'array' if names and names.items else 'object'}"
+            f"the answer had no complete JSON {'array' if names and names.items else 'object'}"
         )
     read: list[Filled] = []
     problem: UnreadableAnswer | None = None
@@ -387,7 +387,7 @@ def read_answer(
         raise problem or UnreadableAnswer("the answer was not of the asked form")
     if any(other != read[0] for other in read[1:]):
         raise UnreadableAnswer(
-            "the answer held more than one JSON object, and they differ; give exactly one"
+            "the answer had more than one JSON object, and they differ; give exactly one"
         )
     if surplus is not None:
         for each in objects:

@@ -412,7 +412,7 @@ class Statement(StatementFields):
             end = getattr(self, name) if name.startswith("end_date_") else None
             if end is not None and end < self.application_date:
                 raise ValueError(
-                    f"{name}: {end}: lies before the application date, {self.application_date}"
+                    f"{name}: {end}: is before the application date, {self.application_date}"
                 )
         return self
 

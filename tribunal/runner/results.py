@@ -264,7 +264,7 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
                 repeats = seen.setdefault(result.post_id, set())
                 if result.repeat in repeats:
                     raise BadInput(
-                        f"{path}: line {number}: post {result.post_id!r} stands there twice in repeat {result.repeat}; "
+                        f"{path}: line {number}: post {result.post_id!r} occurs twice in repeat {result.repeat}; "
                         "remove one of the two lines"
                     )
                 repeats.add(result.repeat)

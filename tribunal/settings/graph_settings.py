@@ -49,7 +49,7 @@ from tribunal.settings.setting import SETTABLE_SEATS, Setting, setting, settings
 WEB_SETTINGS = Research.model_fields.keys() - Variants.model_fields.keys()
 _PERSPECTIVE_SETTINGS = ("leave_out", "examples_k", "embedding", *settings_of_seats("perspective"))
 _NO_WEB = "nothing is looked up; set web as well"
-_NO_PERSPECTIVE = "no perspective is heard; name some with perspectives"
+_NO_PERSPECTIVE = "no perspective is used; name some with perspectives"
 _VIEWS_FORM = {
     "type": "array",
     "items": {"type": "string", "enum": list(VIEWS)},
@@ -137,7 +137,7 @@ class PredictSettings(Panel, Clausal, Judged, Argued, Ordered, Budgeted):
         if self.mode == "base":
             yield ("perspectives", *_PERSPECTIVE_SETTINGS), "the mode base hears no perspective; choose another"
         else:
-            yield settings_of_seats("annotator"), "the annotator sits in the mode base alone; choose that mode"
+            yield settings_of_seats("annotator"), "only the mode base has an annotator; choose that mode"
         if self.mode in ("majority", "single", "base", "criterion-only", "examples-only"):
             debating = ("judge_model", "debate_memory", *settings_of_seats("judge", "debater"))
             yield debating, "there is no debate in this mode; choose another"
@@ -160,7 +160,7 @@ class AntihateSettings(Research, Defined, Clausal, Judged, Argued, Budgeted):
         if self.mode == "zero-shot":
             yield settings_of_seats("judge"), "in the mode zero-shot the classifier decides; choose another mode"
         else:
-            yield settings_of_seats("classifier"), "the classifier sits in the mode zero-shot alone; choose that mode"
+            yield settings_of_seats("classifier"), "only the mode zero-shot has a classifier; choose that mode"
         yield from super().idle_settings()
 
 

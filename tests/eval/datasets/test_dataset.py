@@ -185,7 +185,7 @@ def test_an_image_path_that_leads_out_of_the_folder_is_refused(tmp_path: Path, r
     (tmp_path / "set").mkdir()
     picture(tmp_path, "secret.png", "set/img/1.png")
     memes(tmp_path / "set", meme(1), meme(2, img=ref))
-    with pytest.raises(BadInput, match=f"post 2: image '{re.escape(ref)}' lies outside"):
+    with pytest.raises(BadInput, match=f"post 2: image '{re.escape(ref)}' is outside"):
         posts("fhm", tmp_path / "set")
 
 

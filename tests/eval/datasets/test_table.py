@@ -196,7 +196,7 @@ def test_a_wrong_label_is_named_with_what_is_expected(
             "row 1: can't be read as utf-8 .*--encoding cp1252.*, or save it as UTF-8",
         ),
         ("t.parquet", b"no parquet", "not Parquet"),
-        ("t.xlsx", b"", "xlsx: not CSV, TSV, TXT, JSONL, JSON or Parquet"),
+        ("t.xlsx", b"", "xlsx: not CSV, TSV, TXT, JSONL, JSON, Parquet or Arrow"),
         ("t.jsonl", b'{"text": "a"}\n{"text"', "line 2: not JSON"),
     ],
 )
@@ -235,7 +235,7 @@ def test_images_of_a_table_lie_beside_it_or_on_the_web(tmp_path: Path) -> None:
     ):
         read(path, columns={"image": "img"})
     text_file(tmp_path, "text,img\none,../a.png\n")
-    with pytest.raises(BadInput, match="lies outside"):
+    with pytest.raises(BadInput, match="is outside"):
         read(path, columns={"image": "img"})
 
 

@@ -97,7 +97,7 @@ def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> No
     said = failed(rows)
     assert [row["image"] for row in rows] == ["here.png", "gone.png", "../out.png", "", "gone.png"]
     assert sorted(said) == [1, 2, 4]
-    assert (said[1][:28], "lies outside" in said[2]) == ("image: gone.png: isn't in /t", True)
+    assert (said[1][:28], "is outside" in said[2]) == ("image: gone.png: isn't in /t", True)
     # Where none is there, posts are judged by their texts only if that is asked for.
     posts.write_text("text,image\nhello,gone.png\n,gone.png\n")
     with pytest.raises(

@@ -64,7 +64,7 @@ def test_a_post_stands_once_in_each_repeat(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", [line("a", 1, 1), line("a", 1, 1, repeat=1)])
     assert len(list(read_results(folder))) == 2
     write_run(folder, [line("a", 1, 1), line("b", 1, 1), line("a", 1, 0)])
-    with pytest.raises(BadInput, match="line 3: post 'a' stands there twice in repeat 0"):
+    with pytest.raises(BadInput, match="line 3: post 'a' occurs twice in repeat 0"):
         list(read_results(folder))
 
 
