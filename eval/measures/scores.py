@@ -436,8 +436,8 @@ def _variances_without_one(
     for name, without in statistics(kinds.total_values - kinds.values).items():
         found[name] = (0.0, 1.0)
         known = ~np.isnan(without)
-        if known.any():
-            often = kinds.counts[known]
+        often = kinds.counts[known]
+        if often.sum() > 1:
             gaps = without[known] - np.average(without[known], weights=often)
             found[name] = (
                 float(often @ gaps**2) * (every - 1) / every,

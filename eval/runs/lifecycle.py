@@ -83,9 +83,9 @@ def carry_out_run(
         if parts is not None:
             await parts.begin(described)
             watched = replace(options, watch=parts.watching(options.watch))
+        tuning = await _tuning_warnings(job)
         held = begin_run(folder, described)
-        misfits = [*_threshold_warnings(job.context, wanted["data"]), *await _tuning_warnings(job)]
-        for warning in (*warnings, *misfits):
+        for warning in (*warnings, *misfits, *tuning):
             options.warn(warning)
         rejoined = waiting = 0
         if options.prices is not None:
@@ -128,7 +128,9 @@ def carry_out_run(
             )  # why it stopped before is the better thing to be told
         return tally
 
-    run_many(_models_of_run(job))  # a wrong model or a missing key makes no folder
+    misfits = _threshold_warnings(job.context, wanted["data"])
+    if not folder.exists():
+        run_many(_models_of_run(job))  # a wrong model or a missing key makes no folder
     with lock_run_folder(folder), keep_files_read():
         return run_many(run_in_folder())
 

@@ -127,6 +127,7 @@ def row_of(record: Record) -> JSON:
     }
     row |= {
         "id": "case-1",
+        "practice": None,
         "via": "service",
         "policy_sha": None,
         "created": 1.7e9,

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
+from tests.service.at_desk import count_rehearsed
 from tests.service.conftest import serving
 from tests.service.live import sqlite
 from tribunal.commands import app
@@ -172,6 +173,7 @@ async def test_decisions_of_the_store_are_found_by_id_and_by_text(tmp_path: Path
             assert (
                 await client.post("/v1/judge?wait=60", json={"text": text, **named})
             ).status_code == 200
+        await count_rehearsed(client.app)  # type: ignore[attr-defined]
     rows = [
         {"id": "p0", "text": "", "removed": "yes"},
         *({"id": "", "text": each, "removed": "no"} for each in posts[1:]),

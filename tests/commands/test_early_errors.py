@@ -45,7 +45,7 @@ OTHERS = {
     "batch, unknown column": ((*COMMANDS["batch"], "--columns", "text=nope"), "nope"),
     "batch, unknown role": ((*COMMANDS["batch"], "--columns", "txt=text"), "txt"),
     "batch, missing prices": ((*COMMANDS["batch"], "--prices", "nope.toml"), "nope.toml"),
-    "eval, missing file": (("eval", "--data", "nope.csv", *_TABLE), "a CSV, TSV, JSONL, JSON or Parquet file"),
+    "eval, missing file": (("eval", "--data", "nope.csv", *_TABLE), "a CSV, TSV, JSONL, JSON, Parquet or Arrow file"),
     "eval, folder without the files": (("eval", "--data", ".", "--dataset", "h-vli", "--out", "run"), "test_set.json"),
     "eval, missing folder": (("eval", "--data", "nope", "--dataset", "h-vli", "--out", "run"), "test_set.json"),
     "eval, missing image": (("eval", "--data", "images.csv", *_TABLE), "nope.png"),
@@ -101,4 +101,4 @@ def test_a_usage_error_imports_no_langgraph(
     )
     assert done.stdout.split() == ["2"]
     assert fact in done.stderr
-    assert not (tmp_path / "run" / "run.json").exists()
+    assert not (tmp_path / "run").exists()

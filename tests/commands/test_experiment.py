@@ -12,6 +12,7 @@ import pytest
 
 from tests.eval.experiments.commanded import arguments, called, cells, error, scripted, told
 from tests.eval.experiments.small_sets import write_small
+from tribunal.docket import session
 from tribunal.docket.session import judge_post
 from tribunal.eval.experiments import estimate
 from tribunal.eval.protocols.protocol import load_protocols
@@ -166,7 +167,7 @@ def test_a_plan_tries_few_posts(sets: Path, monkeypatch: pytest.MonkeyPatch) -> 
         tried.append(post)
         return await judge_post(**post)
 
-    monkeypatch.setattr(estimate, "judge_post", count_post)
+    monkeypatch.setattr(session, "judge_post", count_post)
     runs = told("plan", "arcade-table4", sets)["runs"]
     assert len(tried) == len(runs) * 2 * estimate.TRIED
 

@@ -107,7 +107,8 @@ def test_a_batch_gives_the_rows_back_in_order(tmp_path: Path, suffix: str) -> No
         with out.open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ","))
     assert [row["text"] for row in rows] == [text for _, text, _, _ in POSTS]
-    assert [row["note"] for row in rows] == ["x", "=1+1", "z"]
+    formula = "=1+1" if suffix == ".parquet" else "'=1+1"  # a spreadsheet would run it
+    assert [row["note"] for row in rows] == ["x", formula, "z"]
     assert [row["label"] for row in rows] == ["1", "0", "0"]  # theirs; ours has another name
     assert [str(row["tribunal_label"]) for row in rows] == ["5", "0", "0"]
     assert {row["outcome"] for row in rows} == {"verdict"}

@@ -237,7 +237,7 @@ async def test_a_persons_question_pays_and_their_decision_does_not(database: str
             at, json={"action": "ask", "question": "Who is meant?"}, headers=key
         )
         assert (asked.status_code, asked.json()["error"]["kind"]) == (429, "spent")
-        done = await client.post(at, json={"action": "accept"}, headers=key)
+        done = await client.post(at, json={"action": "change", "category": "NotHate"}, headers=key)
         assert done.status_code == 200, done.text
         assert server.served == 4
     assert await account(database) | {"tokens": 0} == {

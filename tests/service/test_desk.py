@@ -241,7 +241,7 @@ async def test_a_break_counts_what_was_decided_and_not_what_the_model_said(sqlit
         kim = await signed_in(client.app)  # type: ignore[attr-defined]
         await kim.send(at="/next")
         await kim.send("change", at="/cases/", category="NotHate", note="It speaks of plants.")
-        assert kim.page.heading == "Post p-1"
+        assert kim.page.heading == "Immigrants: the weeds in our garden. Really."
         await kim.send("change", at="/cases/", category="Racist", note="It calls people weeds.")
         assert kim.page.heading == "Time for a break"
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.result_lines import answers, line, measure, write_run
@@ -12,7 +14,7 @@ from tribunal.core.calls import REHEARSAL
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.metrics import measure_run, save_metrics
-from tribunal.eval.measures.scores import MEASURES
+from tribunal.eval.measures.scores import MEASURES, score_intervals_of
 from tribunal.schema import JSON
 
 
@@ -248,3 +250,14 @@ def test_a_category_that_is_not_hate_folds_to_no(tmp_path: Path) -> None:
     assert (found["precision"], found["recall"], found["accuracy"]) == (0.5, 0.5, 0.25)
     assert found["binary"]["overall"]["accuracy"] == 0.5
     assert read_columns(tmp_path / "run").negative_labels == {0, 5}
+
+
+@pytest.mark.parametrize("clusters", list(product(range(3), repeat=4)))
+def test_every_interval_is_of_numbers_however_few_clusters_there_are(
+    clusters: tuple[int, ...],
+) -> None:
+    """Without one cluster, kappa and correlation may be undefined: one label is left."""
+    truth, answer = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    numbers = np.unique(clusters, return_inverse=True)[1]
+    for name, ends in score_intervals_of(numbers, truth, answer, of_two=True).items():
+        assert ends is None or np.isfinite(ends).all(), name

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.eval.report.test_answer import noisy
+from tests.eval.report.test_report_answer import noisy
 from tribunal.commands import app
 from tribunal.eval.report import measure_runs
 

@@ -428,5 +428,5 @@ def test_repeats_and_calibration_and_cost(tmp_path: Path) -> None:
     assert page.row("70 to 80") == ["70 to 80", "16", "80.0", "75.0"]
     assert page.row("calls") == ["calls", "8", "", "8", "8", "128"]
     assert page.row("tokens")[5] == "19,200"
-    assert "| 70 to 80 | 16 | 80.0 | 75.0 |" in text
+    assert "| 70 to 80 | 16 | 80.0 | 75.0 (" in text
     assert sum(tag == "polyline" for tag, _ in page.elements) == 1

@@ -19,10 +19,7 @@ from tribunal.store.migrations.first_tables import FIRST
 
 revision = "0001"
 down_revision = None
-_NEW_IN_CASES: dict[str, Any] = {
-    "attempts_before": 0,
-    "via": "service",
-}  # what every older row has in them
+_NEW_IN_CASES: dict[str, Any] = {"attempts_before": 0, "via": "service"}  # what every older row has in them
 _AT_ONCE = 500  # rows
 
 
@@ -61,29 +58,17 @@ def _kept_columns(inspector: sa.Inspector, table: sa.Table) -> set[str]:
         for name in each["constrained_columns"]
     }
     wrong = {name for name, _ in wanted ^ found}
-    return {each["name"] for each in inspector.get_columns(table.name)} & set(
-        table.c.keys()
-    ) - wrong
+    return {each["name"] for each in inspector.get_columns(table.name)} & set(table.c.keys()) - wrong
 
 
 def _mend(
-    connection: sa.Connection,
-    table: sa.Table,
-    kept: set[str],
-    others: set[str],
-    missing: list[sa.Column[Any]],
+    connection: sa.Connection, table: sa.Table, kept: set[str], others: set[str], missing: list[sa.Column[Any]]
 ) -> None:
     new = _NEW_IN_CASES if table.name == "cases" else {}
     unknown = [each.name for each in missing if not each.nullable and each.name not in new]
     old = sa.table(table.name, *(sa.column(name) for name in sorted(others)))
-    in_the_way = (
-        sa.true()
-        if unknown
-        else sa.or_(sa.false(), *(old.c[name].is_not(None) for name in sorted(others)))
-    )
-    if connection.execute(
-        sa.select(sa.literal(1)).select_from(old).where(in_the_way).limit(1)
-    ).first():
+    in_the_way = sa.true() if unknown else sa.or_(sa.false(), *(old.c[name].is_not(None) for name in sorted(others)))
+    if connection.execute(sa.select(sa.literal(1)).select_from(old).where(in_the_way).limit(1)).first():
         address = connection.engine.url.render_as_string(hide_password=True)
         raise BadInput(
             f"database: {address}: can't be brought up to date: no release wrote rows of {table.name} with"
@@ -99,13 +84,8 @@ def _mend(
             op.drop_column(table.name, name)
         for each in missing:
             default = str(new[each.name]) if each.name in new else None
-            references = [
-                sa.ForeignKey(one.target_fullname, ondelete=one.ondelete)
-                for one in each.foreign_keys
-            ]
-            added = sa.Column(
-                each.name, each.type, *references, nullable=each.nullable, server_default=default
-            )
+            references = [sa.ForeignKey(one.target_fullname, ondelete=one.ondelete) for one in each.foreign_keys]
+            added = sa.Column(each.name, each.type, *references, nullable=each.nullable, server_default=default)
             op.add_column(table.name, added)
             if default is not None:
                 op.alter_column(table.name, each.name, server_default=None)
@@ -113,19 +93,14 @@ def _mend(
         _fill_columns(connection)
 
 
-def _rebuild(
-    connection: sa.Connection, table: sa.Table, kept: set[str], new: dict[str, Any]
-) -> None:
+def _rebuild(connection: sa.Connection, table: sa.Table, kept: set[str], new: dict[str, Any]) -> None:
     """Write a table of SQLite anew; nothing watches over references meanwhile."""
     mended = table.to_metadata(FIRST, name=f"{table.name}_mended")
     connection.execute(CreateTable(mended))
     FIRST.remove(mended)
     names = ", ".join(f'"{name}"' for name in (*sorted(kept), *new))
-    values = ", ".join(
-        [f'"{name}"' for name in sorted(kept)] + [f"'{value}'" for value in new.values()]
-    )
-    copy_rows = f"INSERT INTO {mended.name} ({names}) SELECT {values} FROM {table.name}"  # noqa: S608
-    connection.exec_driver_sql(copy_rows)
+    values = ", ".join([f'"{name}"' for name in sorted(kept)] + [f"'{value}'" for value in new.values()])
+    connection.exec_driver_sql(f"INSERT INTO {mended.name} ({names}) SELECT {values} FROM {table.name}")  # noqa: S608
     connection.exec_driver_sql(f"DROP TABLE {table.name}")
     op.rename_table(mended.name, table.name)
 
@@ -140,10 +115,7 @@ def _begin_log(connection: sa.Connection) -> None:
         for row in rows:
             if row["outcome"] is None and row["record"] is None:
                 continue
-            details = {
-                name: row[name]
-                for name in ("outcome", "category", "hateful", "graph", "policy_sha")
-            }
+            details = {name: row[name] for name in ("outcome", "category", "hateful", "graph", "policy_sha")}
             details |= {"record_sha": sha(row["record"]), "before_the_log": True}
             entry = {
                 "at": time.time(), "who": "operator", "key_id": None, "name": "", "kind": "case.decided",
@@ -151,9 +123,7 @@ def _begin_log(connection: sa.Connection) -> None:
             }  # fmt: skip
             seq, previous = seq + 1, last
             last = chained(previous, seq, content(entry))
-            connection.execute(
-                audit.insert().values(seq=seq, previous=previous, hash=last, **entry)
-            )
+            connection.execute(audit.insert().values(seq=seq, previous=previous, hash=last, **entry))
         if not rows:
             break
         after = rows[-1]["id"]
@@ -180,9 +150,7 @@ def _fill_columns(connection: sa.Connection) -> None:
                 "confidence": record.get("confidence"),
                 "reason": review.get("reason"),
                 "reviewer": review.get("reviewer") if review.get("action") else None,
-                "waits_since": row["finished"]
-                if row["question"] and row["status"] == "done"
-                else None,
+                "waits_since": row["finished"] if row["question"] and row["status"] == "done" else None,
             }
             connection.execute(cases.update().where(cases.c.id == row["id"]).values(**values))
         if not rows:

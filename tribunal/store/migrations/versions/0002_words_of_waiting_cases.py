@@ -11,6 +11,4 @@ down_revision = "0001"
 
 def upgrade() -> None:
     """Add the column, which is true of every case that there is."""
-    op.add_column(
-        "cases", sa.Column("words", sa.Boolean(), nullable=False, server_default=sa.true())
-    )
+    op.add_column("cases", sa.Column("words", sa.Boolean(), nullable=False, server_default=sa.true()))

@@ -18,9 +18,7 @@ def upgrade() -> None:
 
 
 def _add_budgets_and_priority() -> None:
-    op.add_column(
-        "api_keys", sa.Column("priority", sa.Integer(), nullable=False, server_default="0")
-    )
+    op.add_column("api_keys", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("cases", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("cases", sa.Column("held", sa.Text()))
     op.add_column("cases", sa.Column("held_until", sa.Double()))
@@ -29,15 +27,9 @@ def _add_budgets_and_priority() -> None:
     op.add_column("cases", sa.Column("reserved_calls", sa.BigInteger()))
     op.add_column("cases", sa.Column("reserved_tokens", sa.BigInteger()))
     op.add_column("cases", sa.Column("reserved_money", sa.Double()))
-    op.add_column(
-        "usage", sa.Column("reserved_calls", sa.BigInteger(), nullable=False, server_default="0")
-    )
-    op.add_column(
-        "usage", sa.Column("reserved_tokens", sa.BigInteger(), nullable=False, server_default="0")
-    )
-    op.add_column(
-        "usage", sa.Column("reserved_money", sa.Double(), nullable=False, server_default="0")
-    )
+    op.add_column("usage", sa.Column("reserved_calls", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("usage", sa.Column("reserved_tokens", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("usage", sa.Column("reserved_money", sa.Double(), nullable=False, server_default="0"))
 
 
 def _add_held_cases() -> None:

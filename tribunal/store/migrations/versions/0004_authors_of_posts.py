@@ -13,6 +13,4 @@ def upgrade() -> None:
     """Add the column, which is empty in every case that there is, and its index."""
     op.add_column("cases", sa.Column("author_sha", sa.Text()))
     named = sa.text("author_sha IS NOT NULL")
-    op.create_index(
-        "cases_by_author", "cases", ["author_sha"], postgresql_where=named, sqlite_where=named
-    )
+    op.create_index("cases_by_author", "cases", ["author_sha"], postgresql_where=named, sqlite_where=named)

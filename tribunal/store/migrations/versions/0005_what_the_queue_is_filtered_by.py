@@ -26,15 +26,11 @@ def upgrade() -> None:
     for name in ("model_category", "cited", "severity", "same_text"):
         op.add_column("cases", sa.Column(name, sa.Text()))
     grouped = sa.text("same_text IS NOT NULL")
-    op.create_index(
-        "cases_by_same_text", "cases", ["same_text"], postgresql_where=grouped, sqlite_where=grouped
-    )
+    op.create_index("cases_by_same_text", "cases", ["same_text"], postgresql_where=grouped, sqlite_where=grouped)
     _fill_waiting()
     waits = sa.text("waits_since IS NOT NULL")
     op.drop_index("cases_that_wait", "cases", if_exists=True)
-    op.create_index(
-        "cases_that_wait", "cases", _IN_INDEX, postgresql_where=waits, sqlite_where=waits
-    )
+    op.create_index("cases_that_wait", "cases", _IN_INDEX, postgresql_where=waits, sqlite_where=waits)
 
 
 def _fill_waiting() -> None:
@@ -45,8 +41,5 @@ def _fill_waiting() -> None:
         record = connection.execute(sa.select(_CASES.c.record).where(of_case)).scalar() or {}
         court = (record.get("review") or {}).get("court") or {}
         clauses = court.get("clauses") or ()
-        values = {
-            "model_category": court.get("category"),
-            "cited": f" {' '.join(clauses)} " if clauses else None,
-        }
+        values = {"model_category": court.get("category"), "cited": f" {' '.join(clauses)} " if clauses else None}
         connection.execute(sa.update(_CASES).where(of_case).values(**values))

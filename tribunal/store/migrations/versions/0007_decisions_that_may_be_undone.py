@@ -16,6 +16,4 @@ def upgrade() -> None:
         op.add_column(table, sa.Column("answer", sa.JSON(none_as_null=True)))
         op.add_column(table, sa.Column("held_until", sa.Double()))
         op.add_column(table, sa.Column("clauses", sa.JSON(none_as_null=True)))
-        op.create_index(
-            f"{table}_held", table, ["held_until"], postgresql_where=held, sqlite_where=held
-        )
+        op.create_index(f"{table}_held", table, ["held_until"], postgresql_where=held, sqlite_where=held)

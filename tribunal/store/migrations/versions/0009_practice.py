@@ -22,6 +22,4 @@ def upgrade() -> None:
     op.drop_index("cases_by_end", "cases", if_exists=True)
     op.create_index("cases_by_end", "cases", _IN_INDEX, postgresql_where=ended, sqlite_where=ended)
     practised = sa.text("practice IS NOT NULL")
-    op.create_index(
-        "cases_of_practice", "cases", ("id",), postgresql_where=practised, sqlite_where=practised
-    )
+    op.create_index("cases_of_practice", "cases", ("id",), postgresql_where=practised, sqlite_where=practised)
