@@ -206,7 +206,7 @@ async def test_rows_are_ticked_by_key_and_with_shift_and_texts_shown_by_key(
         await is_at(kim, "Good morning!")
         here = kim.url
         await kim.locator(
-            "summary", has_text="2 similar posts: tick those that get the same decision (2 ticked)"
+            "summary", has_text="2 other posts: tick those that get the same decision (2 ticked)"
         ).click()
         await is_sound(kim)
         await kim.goto(f"{url}/desk/help")
@@ -285,6 +285,7 @@ async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -
         await is_sound(page)
         image = page.locator(".ex-image img")
         size = "image => image.decode().then(() => [image.naturalWidth, image.naturalHeight])"
+        await image.scroll_into_view_if_needed()
         assert await image.evaluate(size) == [320, 200]
         filters = [await image.evaluate("image => getComputedStyle(image).filter")]
         for _ in range(2):

@@ -117,7 +117,7 @@ async def test_what_the_service_has_decided_waits_for_room_and_is_written_once(
             ] == "verdict"
             while {await get_json(client, each, "status") for each in taken} != {"done"}:
                 await asyncio.sleep(0.1)
-            assert "no such case has any" in await operator.carry_out(
+            assert "nothing was erased" in await operator.carry_out(
                 "The disk is full", url=service.url
             )
             listed = await get_json(client, "/v1/cases", "cases")
