@@ -172,7 +172,8 @@ async def test_cases_from_their_posts_to_their_end(
 
         # A second opinion that differs changes nothing; the lead sees both and keeps the decision.
         await second.goto("/desk/second-opinions")
-        opinion = await second.locator("[data-row]").first.inner_text()
+        address = await second.locator("[data-row]").first.get_attribute("href")
+        opinion = str(address).rpartition("/")[2]
         await second.locator("[data-row]").first.click()
         await submit(second, "Submit opinion", "give", Category="Sexist")
         await in_effect(
