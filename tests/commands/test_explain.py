@@ -159,7 +159,7 @@ def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> N
             ["list.json", "--for", "poster", "--mapping", "none.toml"],
             "tribunal dsa statements --example-mapping prints one",
         ),
-        (["list.json", "--for", "poster", "--prices", "a.toml"], "isn't told what it cost"),
+        (["list.json", "--for", "poster", "--prices", "a.toml"], "has no costs"),
     ],
 )
 def test_what_is_refused_in_one_line(arguments: list[str], words: str) -> None:

@@ -38,15 +38,15 @@ UNHEEDED = {
 # For each rule of the classes' `idle_settings`, by its reason: what makes it so, and what makes it otherwise.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
-    "no perspective is heard": ({}, {"perspectives": ["all"]}),
+    "no perspective is used": ({}, {"perspectives": ["all"]}),
     "triage is off": ({}, {"triage": "rehearsal"}),
     "nothing is reviewed": ({}, {"review": True}),
     "the mode criterion-only shows": ({"mode": "criterion-only"}, {}),
     "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
-    "the annotator sits": ({}, {"mode": "base"}),
+    "only the mode base has": ({}, {"mode": "base"}),
     "there is no debate": ({"mode": "majority"}, {}),
     "this mode makes one call": ({"mode": "zero-shot"}, {}),
-    "the classifier sits": ({}, {"mode": "zero-shot"}),
+    "only the mode zero-shot has": ({}, {"mode": "zero-shot"}),
     "in the mode zero-shot the classifier": ({"mode": "zero-shot"}, {}),
     "the mode no-search asks": ({"mode": "no-search"}, {}),
     "no SearXNG server": ({"search": "duckduckgo"}, {"search": "none,searxng"}),

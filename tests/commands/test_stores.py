@@ -223,10 +223,10 @@ def test_what_is_not_there_is_said_before_any_call(s3: str, tmp_path: Path) -> N
     )
     assert "its suffix is none of" in refused(posts, f"{s3}/out.xlsx")
     assert "is the input" in refused(posts, posts)
-    assert "lies in the input's folder" in refused(f"{s3}/", f"{s3}/out.csv")
+    assert "is in the input's folder" in refused(f"{s3}/", f"{s3}/out.csv")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "posts.csv").write_text("text\nGood morning.\n")
-    assert "lies in the input's folder" in refused(tmp_path / "in", tmp_path / "in" / "out.csv")
+    assert "is in the input's folder" in refused(tmp_path / "in", tmp_path / "in" / "out.csv")
     inside = refused(tmp_path / "in", out, "--run-folder", str(tmp_path / "in" / "run"))
     assert "run-folder" in inside
     put(f"{s3}/there.csv", "mine")

@@ -112,7 +112,7 @@ async def test_no_hit_relevant() -> None:
         assert it.site.log == []
     assert "passages" not in it.parts
     assert record.outcome == "verdict"
-    assert any("no page could be read with evidence" in warning for warning in record.warnings)
+    assert any("no evidence was found on any page" in warning for warning in record.warnings)
     assert "None was found." in it.asked("verdict")[0].text
 
 
@@ -128,7 +128,7 @@ async def test_all_pages_failing() -> None:
     errors = {page["url"].rpartition("/")[2]: page["error"] for page in record.research["pages"]}
     assert "500" in errors["1"]
     assert "content_type" in errors["2"]
-    assert any("no page could be read with evidence" in warning for warning in record.warnings)
+    assert any("no evidence was found on any page" in warning for warning in record.warnings)
 
 
 async def test_a_search_that_fails_is_a_normal_outcome_and_said() -> None:

@@ -81,16 +81,16 @@ def values(given: Any) -> dict[str, Any]:
 def test_a_bare_text_is_refused(bare: Any) -> None:
     prompts = PromptSet("mine", {"arcade/prosecution": "{{ round }} {{ own }} {{ defence }}"})
     with pytest.raises(
-        PromptError, match="arcade/prosecution: defence: plain text would stand bare"
+        PromptError, match="arcade/prosecution: defence: plain text would have no marks"
     ):
         prompts.render("arcade/prosecution", values(bare))
 
 
 def test_a_part_that_is_neither_ours_nor_marked_is_refused() -> None:
     bare: Any = "I said so"
-    with pytest.raises(PromptError, match="would stand bare"):
+    with pytest.raises(PromptError, match="would have no marks"):
         together([bare])
-    with pytest.raises(PromptError, match="would stand bare"):
+    with pytest.raises(PromptError, match="would have no marks"):
         entries("x", [Entry(bare)])
 
 

@@ -48,7 +48,7 @@ def test_what_cannot_be_known_is_refused_where_it_is_missing(left_out: str, said
         ("incompatible_content_ground", "x" * 501, "at most 500 characters"),
         ("decision_facts", "x" * 5001, "at most 5000 characters"),
         ("decision_ground_reference_url", "terms", "decision_ground_reference_url: 'terms'"),
-        ("end_date_visibility_restriction", "2020-01-01", "lies before the application date"),
+        ("end_date_visibility_restriction", "2020-01-01", "is before the application date"),
         ("content_type_other", "a poem", "content_type_other: doesn't belong"),
         (
             "decision_visibility",
