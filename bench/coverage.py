@@ -55,10 +55,11 @@ POPULATIONS = (
     ),
 )
 _MEASURES = ("accuracy", "macro_f1", "weighted_f1", "f1", "cohen_kappa", "mcc")
+# by which each label is recognised less often
 _DIFFERENCES = {
     "no difference": 0.0,
     "a real difference": 0.05,
-}  # by which each label is recognised less often
+}
 _COLUMNS = (
     *_MEASURES,
     *(f"{name}, {true}" for true in _DIFFERENCES for name in ("accuracy", "macro_f1")),

@@ -81,9 +81,8 @@ class Sectioned(TyperCommand):
         name = option.lstrip("-").replace("-", "_")
         if name in RENAMED:
             return f"it is called {self._spelling(RENAMED[name])} now"
-        from tribunal.settings.graph_settings import (
-            SETTINGS,
-        )  # pydantic, which `--help` does without
+        # pydantic, which `--help` does without
+        from tribunal.settings.graph_settings import SETTINGS
 
         if name in SETTINGS:
             return f"give it as {self._spelling(name)}"

@@ -71,10 +71,11 @@ def report_write_errors(path: Path, option: str = "out") -> Iterator[None]:
         raise BadInput(f"{option}: {path}: can't be written: {error.strerror or error}") from error
 
 
+# within a paragraph, and before a value; no stranger's stays as it is
 _LINE_BREAK, _NO_STYLE = (
     "\x1e",
     "\x1d",
-)  # within a paragraph, and before a value; no stranger's stays as it is
+)
 _STYLES = {"! ": "bold", "~ ": "dim", "? ": "yellow", "> ": "cyan"}
 _ANY_STYLE = re.compile(r"<([a-z ]+)> ")
 _PASSAGE = 240  # characters of a passage that is listed

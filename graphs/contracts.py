@@ -136,9 +136,8 @@ def piece(
             channel that it doesn't declare, or something that holds no channels.
     """
     writes = tuple(writes)
-    answer = (
-        ("messages",) if "outcome" in writes else ()
-    )  # an outcome answers the message that the post came in
+    # an outcome answers the message that the post came in
+    answer = ("messages",) if "outcome" in writes else ()
     check_heeded("piece", heeds := tuple(heeds))
     asked = tuple(seat.partition(":")[0] for seat in seats)
     contract = Contract(

@@ -129,9 +129,8 @@ class NodeFunction(Runnable[Any, Any]):
         self, function: Callable[..., Coroutine[Any, Any, Any]], *, asks_a_model: bool = False
     ) -> None:
         """Take the function, and whether it asks a model, so that `stops` may name it."""
-        functools.update_wrapper(
-            self, function, updated=()
-        )  # a function that wraps another node has that one's fields
+        # a function that wraps another node has that one's fields
+        functools.update_wrapper(self, function, updated=())
 
         @functools.wraps(function, updated=())
         def call(node: NodeFunction, *given: Any, **named: Any) -> Any:

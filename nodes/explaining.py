@@ -15,10 +15,11 @@ from tribunal.prompts.marks import Entry, Material, Ours, entries, operator_word
 Decision = Literal[
     "hate_speech", "against_rules", "stands", "not_yet_decided", "could_not_be_decided"
 ]
+# those that are against the post
 RESTRICTING: tuple[Decision, ...] = (
     "hate_speech",
     "against_rules",
-)  # those that are against the post
+)
 MOST_GROUNDS = 8
 _SAID: dict[Decision, Ours] = {
     "hate_speech": ours(

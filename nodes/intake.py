@@ -300,9 +300,8 @@ async def _load_picture(ref: str, edge: int) -> Picture:
         return await store_picture(ref, edge)
     if not ref.casefold().startswith(("http://", "https://")):
         return await load_picture(ref, edge)
-    from tribunal.retrievers.web.fetch import (
-        FetchError,
-    )  # the web, for those whose image lies there
+    # the web, for those whose image lies there
+    from tribunal.retrievers.web.fetch import FetchError
     from tribunal.retrievers.web.fetch.fetcher import IMAGES
     from tribunal.retrievers.web.fetch.target import parse_url
     from tribunal.retrievers.web.library import open_web_reader

@@ -23,39 +23,17 @@ _ENDED = ("budget_spent", "outcome", "messages")
 _COURT = (*_DECIDED, "track", "round", "transcript", "cues", "saved")
 _WEB = ("run", "turn", "tried", "pages", "evidence", "plans", "judgements", "sufficient")
 if TYPE_CHECKING:
-    from tribunal.typed_names import (
-        ArguedOutput as ArguedOutput,
-    )
-    from tribunal.typed_names import (
-        BaselineOutput as BaselineOutput,
-    )
-    from tribunal.typed_names import (
-        CourtOutput as CourtOutput,
-    )
-    from tribunal.typed_names import (
-        DebateOutput as DebateOutput,
-    )
-    from tribunal.typed_names import (
-        PerspectivesOutput as PerspectivesOutput,
-    )
-    from tribunal.typed_names import (
-        PredictOutput as PredictOutput,
-    )
-    from tribunal.typed_names import (
-        ResearchOutput as ResearchOutput,
-    )
-    from tribunal.typed_names import (
-        RoundOutput as RoundOutput,
-    )
-    from tribunal.typed_names import (
-        Ruling as Ruling,
-    )
-    from tribunal.typed_names import (
-        TrackOutput as TrackOutput,
-    )
-    from tribunal.typed_names import (
-        WebOutput as WebOutput,
-    )
+    from tribunal.typed_names import ArguedOutput as ArguedOutput
+    from tribunal.typed_names import BaselineOutput as BaselineOutput
+    from tribunal.typed_names import CourtOutput as CourtOutput
+    from tribunal.typed_names import DebateOutput as DebateOutput
+    from tribunal.typed_names import PerspectivesOutput as PerspectivesOutput
+    from tribunal.typed_names import PredictOutput as PredictOutput
+    from tribunal.typed_names import ResearchOutput as ResearchOutput
+    from tribunal.typed_names import RoundOutput as RoundOutput
+    from tribunal.typed_names import Ruling as Ruling
+    from tribunal.typed_names import TrackOutput as TrackOutput
+    from tribunal.typed_names import WebOutput as WebOutput
 else:
     # Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
     CourtOutput = _output("CourtOutput", *_COURT)

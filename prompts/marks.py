@@ -114,9 +114,8 @@ def _as_word(text: str) -> Ours:
     return Ours(_NO_WORD.sub("_", without_hidden(text))[:_LONGEST_WORD])
 
 
-_name_as_word = lru_cache(maxsize=1024)(
-    _as_word
-)  # a case has few names, and each prompt all of them
+# a case has few names, and each prompt all of them
+_name_as_word = lru_cache(maxsize=1024)(_as_word)
 
 
 def operator_words(text: str) -> Ours:

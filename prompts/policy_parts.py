@@ -61,9 +61,8 @@ class ExampleHolder(PolicyPart):
     examples_against: tuple[Text, ...] = ()
     examples_from: tuple[Name, ...] = ()
 
-    _groups: tuple[ExampleGroup, ...] = PrivateAttr(
-        ()
-    )  # those of `examples_from`; its policy fills them in
+    # those of `examples_from`; its policy fills them in
+    _groups: tuple[ExampleGroup, ...] = PrivateAttr(())
 
     def list_examples(self, name: str) -> list[str]:
         """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is.

@@ -32,10 +32,11 @@ class _Source(Frozen):
     answers: dict[str, AnswerNames]
 
 
+# of H-VLI
 _FILES: dict[Scheme, str] = {
     "fine": "court_prompts.py",
     "binary": "court_prompts_binary.py",
-}  # of H-VLI
+}
 _PLACE = re.compile(r"\[\[(\w+)((?: \w+=\w*)*)\]\]")
 # What H-VLI's labels are called, where our policy has another name: by the policy's number.
 _THEIR_NAMES = {"Homophobe": 3, "Religion": 4}

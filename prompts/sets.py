@@ -317,9 +317,8 @@ def _check_variables(place: str, name: str, text: str, prompts: PromptSet, base:
     if unknown:
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
         names = make_sandbox({}).parse(text).find_all(nodes.Name)
-        line = next(
-            (f", line {node.lineno}" for node in names if node.name == unknown[0]), ""
-        )  # or in another file
+        # or in another file
+        line = next((f", line {node.lineno}" for node in names if node.name == unknown[0]), "")
         raise BadInput(f"{place}{line}: there is no {unknown[0]!r} here; {way_out}")
     missing = sorted(needed - variables)
     if missing:

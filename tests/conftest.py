@@ -71,9 +71,8 @@ def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         "OPENAI_PROXY",
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(
-        token_counter, "_shared", [token_counter.ESTIMATE]
-    )  # its tables come from the network
+    # its tables come from the network
+    monkeypatch.setattr(token_counter, "_shared", [token_counter.ESTIMATE])
     forget_learnt()  # another server may have had the same port
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")

@@ -45,9 +45,8 @@ def played(notebook: Path, folder: Path) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(_timeless(done.read_text("utf-8")))
     for output in (output for cell in made["cells"] for output in cell.get("outputs", ())):
         if "text/html" in output.get("data", {}):
-            del output["data"][
-                "text/plain"
-            ]  # of a record: all of it on one line, the times of its calls among it
+            # of a record: all of it on one line, the times of its calls among it
+            del output["data"]["text/plain"]
     made["metadata"] = {name: made["metadata"][name] for name in ["kernelspec"]}
     return made
 

@@ -143,9 +143,8 @@ def test_the_keywords_are_the_fields_of_the_context() -> None:
     fields: dict[str, Any] = {
         name: field.annotation for name, field in Context.model_fields.items()
     }
-    fields |= dict.fromkeys(FIELDS, Model | None) | {
-        "seats": Mapping[str, Model]
-    }  # objects, of which it holds names
+    # objects, of which it holds names
+    fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}
     assert get_type_hints(typed_names.SettingsKeywords) == fields
 
 

@@ -209,9 +209,8 @@ def main() -> None:
     import sys
 
     gc.set_threshold(100_000, 20, 20)  # most of what a command makes are modules, which stay
-    sys.path.append(
-        ""
-    )  # so that `module:object` in a setting finds the working folder, behind all that is installed
+    # so that `module:object` in a setting finds the working folder, behind all that is installed
+    sys.path.append("")
     from tribunal.commands import app
     from tribunal.commands.trust import read_dotenv_and_ask
     from tribunal.process.terminal import degrade_output, print_uncaught_error

@@ -60,9 +60,8 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     if place is None:
         return None
     if name not in _declared(group):
-        from tribunal.trust import (
-            check_code,
-        )  # pydantic, which a command that only looks for an extra does without
+        # pydantic, which a command that only looks for an extra does without
+        from tribunal.trust import check_code
 
         check_code(place)
     module, _, member = place.partition(":")

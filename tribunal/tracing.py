@@ -11,9 +11,8 @@ from tribunal.core.text import scrub
 from tribunal.settings.environment import KEY_NAME, environment
 
 _IMAGE = re.compile(r"data:image/[\w.+-]+;base64,[A-Za-z0-9+/=\s]+")
-_BASE64 = re.compile(
-    r"[A-Za-z0-9+/]{1000,}={0,2}"
-)  # Anthropic's and Google's wires have no data URI around it
+# Anthropic's and Google's wires have no data URI around it
+_BASE64 = re.compile(r"[A-Za-z0-9+/]{1000,}={0,2}")
 _DEEP = 64  # how deep a run's inputs are looked into; LangSmith's own bound is below the messages of an agent
 
 

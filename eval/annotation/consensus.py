@@ -26,12 +26,13 @@ from tribunal.eval.measures.agreement import cohen_kappa, measure_agreement
 from tribunal.schema import JSON, Frozen
 
 Level = Literal["perfect", "strong", "weak", "adjudicated", "none"]
+# in which a post has a label
 LEVELS: tuple[Level, ...] = (
     "perfect",
     "strong",
     "weak",
     "adjudicated",
-)  # in which a post has a label
+)
 Lacks = Literal["annotators", "unsure", "majority", "category"]
 LACKS: dict[Lacks, str] = {
     "annotators": "too few annotators have labelled it",

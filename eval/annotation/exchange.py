@@ -110,9 +110,8 @@ def export_tasks(wanted: AnnotationRequest, out: Path) -> ExportReport:
         done.tasks = write_tasks(
             out, head, _write_posts(out, prepared.plan, head, done), out / IMAGES
         )
-        write_whole(
-            out / HEAD, head.model_dump_json(indent=2) + "\n"
-        )  # the last: where it is, all is
+        # the last: where it is, all is
+        write_whole(out / HEAD, head.model_dump_json(indent=2) + "\n")
     return done
 
 

@@ -256,9 +256,8 @@ def rules_of_stage(
     of_kind: list[list[tuple[float | None, bool]]] = []
     for number, has_bare in enumerate(bare):
         steps = [step for at, step in enumerate(STEPS) if number * _OF_KIND + at in codes]
-        steps = (
-            steps[(len(steps) + 1) % 2 :: 2] if few and not alike else steps
-        )  # the lowest among them
+        # the lowest among them
+        steps = steps[(len(steps) + 1) % 2 :: 2] if few and not alike else steps
         of_kind.append(list(product((None, *steps), (False, True) if has_bare else (False,))))
     pairs = zip(of_kind[0], of_kind[0], strict=True) if alike else product(*of_kind)
     found = []

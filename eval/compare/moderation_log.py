@@ -106,9 +106,8 @@ def match_removal(probability: Floats, removed: Bools) -> RemovalMatch:
             posts - mine - others,
         )
 
-    above = int(
-        np.flatnonzero(ours >= wanted)[-1]
-    )  # the highest threshold that removes as many as they did, or more
+    # the highest threshold that removes as many as they did, or more
+    above = int(np.flatnonzero(ours >= wanted)[-1])
     nearest = above
     other = above + 1
     if ours[above] != wanted and wanted - ours[above + 1] < ours[above] - wanted:

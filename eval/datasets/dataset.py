@@ -30,9 +30,8 @@ from tribunal.schema import JSON, Frozen
 from tribunal.settings.systems import resource
 
 Task = Literal["hate", "sarcasm", "misinformation"]
-Names = tuple[
-    str, ...
-]  # what one file may be called, the first that is there being read; a name may hold *
+# what one file may be called, the first that is there being read; a name may hold *
+Names = tuple[str, ...]
 _REMOTE = ("http://", "https://", "data:")
 NO_IMAGES = {"image": ""}  # the columns with which no image of a set is shown
 SHIPPED = "shipped"  # given as data: the file that comes with the project

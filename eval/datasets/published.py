@@ -195,9 +195,8 @@ def _read_hvli(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
 
 def _read_mmhs(_: RowForm, dataset: Dataset) -> Iterator[Sample]:
     posts = dataset.keyed_rows(dataset.files[0])
-    names = [
-        category.name for category in load_policy("h-vli").fine
-    ]  # the set calls two of them otherwise
+    # the set calls two of them otherwise
+    names = [category.name for category in load_policy("h-vli").fine]
     wanted = None
     for file in dataset.files[1:2]:
         refuse_pointer(file)

@@ -147,9 +147,8 @@ class RankedPosts:
         strata = array("H")
         self._numbers = dict[str, int]()
         contents, golds = array("q"), array("H")  # hashes of what a model is shown; 0 without gold
-        images = (
-            bytearray()
-        )  # of each post: 0 without one, 1 one that is missing, 2 one that is there
+        # of each post: 0 without one, 1 one that is missing, 2 one that is there
+        images = bytearray()
         for sample in dataset:
             name = stratum(sample)
             ranks.append(rank_of_post(seed, dataset.own_id(sample)))

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
 # What is read of a folder. A text file there may be anything.
 KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".arrow")
+# what `save_to_disk` writes beside its tables
 _ABOUT_ARROW = (
     "state.json",
     "dataset_info.json",
     "dataset_dict.json",
-)  # what `save_to_disk` writes beside its tables
+)
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _AT_A_TIME, _CHUNK = 8, 1_000  # files that are copied, and images that are looked through, together
 _LARGE = 100 * 1024 * 1024  # bytes, for which one waits

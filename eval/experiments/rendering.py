@@ -136,9 +136,10 @@ def _table_as_csv(table: ExperimentTable) -> str:
 def _template_values(table: ExperimentTable) -> JSON:
     """Return the table as its page and its Markdown take it. A gap is said once, under a letter."""
     gaps = list(dict.fromkeys(cell.gap for line in table.lines for cell in line.cells if cell.gap))
+    # a, …, z, aa, …
     names = (
         "".join(each) for length in count(1) for each in product(ascii_lowercase, repeat=length)
-    )  # a, …, z, aa, …
+    )
     letters = dict(zip(gaps, names, strict=False))
     rows = [row for line in table.lines for row in _template_rows(line, letters)]
     used = {letter for row in rows if not row["alone"] for _, letter in row["cells"]}

@@ -176,9 +176,8 @@ class _TableReader:
     runs: Mapping[str, RunColumns | None]
     gaps: Mapping[str, str]
     names: Mapping[RunKey, str | MissingCell]
-    runs_read: dict[str, tuple[RunColumns, JSON]] = field(
-        default_factory=dict
-    )  # failures are left out
+    # failures are left out
+    runs_read: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)
     as_paper: dict[str, tuple[RunColumns, JSON]] = field(default_factory=dict)
     measured: dict[Path, JSON] = field(default_factory=dict)
     shown: dict[RunKey, None] = field(default_factory=dict)  # runs whose verdicts a cell measures

@@ -88,12 +88,10 @@ class RunColumns:
     scheme: Scheme  # fine only where both sides are, and labels can be compared as they are
     names: dict[int, str]  # what a label is called
     groups: dict[str, dict[str, Ints]]  # by_difficulty → Easy → its rows
-    groups_of_posts: list[
-        str
-    ]  # by the number of a post: the group of posts that say the same; empty where it has none
-    signatures: list[
-        str
-    ]  # by the number of a post: of its text (`eval.runs.likeness`); empty where it has none
+    # by the number of a post: the group of posts that say the same; empty where it has none
+    groups_of_posts: list[str]
+    # by the number of a post: of its text (`eval.runs.likeness`); empty where it has none
+    signatures: list[str]
     stances: list[Stances]  # of each row: which perspective said what
     rehearsed: int  # rows in which the rehearsal model took part
     unfit: int  # rows in which a model took part that had failed its exam

@@ -171,9 +171,8 @@ class DebateTally:
                 held = before[seat]
                 self.count(cluster, *stage, "to_wrong", hit=held == gold != answer)
                 self.count(cluster, *stage, "to_right", hit=held != gold == answer)
-                others = (
-                    hateful if not held else len(before) - hateful
-                )  # seats that answered otherwise
+                # seats that answered otherwise
+                others = hateful if not held else len(before) - hateful
                 if 2 * others > len(before):
                     self.count(cluster, "conformity", hit=answer != held)
                     if answer != held:

@@ -21,9 +21,8 @@ MOST_KINDS = 2000
 GROUPS = 500
 _AT_ONCE = 1_000_000  # numbers held at one time
 _NORMAL = NormalDist()
-NORMAL_QUANTILE = _NORMAL.inv_cdf(
-    (1 + LEVEL) / 2
-)  # bounds an interval of this level about its middle
+# bounds an interval of this level about its middle
+NORMAL_QUANTILE = _NORMAL.inv_cdf((1 + LEVEL) / 2)
 
 # Of sums (…, values): by name one number each, nan where it isn't defined.
 Statistics = Callable[[Floats], dict[str, Floats]]
@@ -167,10 +166,11 @@ def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints)
         # Beyond this the correction has no meaning: the percentile as it is.
         shares.append(_NORMAL.cdf(bias + moved / room if room > 0 else quantile))
     low, high = np.quantile(draws, shares)
+    # of few clusters it may lie beside its estimate
     return [
         min(float(low), estimate),
         max(float(high), estimate),
-    ]  # of few clusters it may lie beside its estimate
+    ]
 
 
 def divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:

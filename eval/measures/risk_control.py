@@ -148,9 +148,8 @@ def find_acceptance_rule(
         kind: posts.take_rows(posts.decided & np.equal(posts.hateful, kind == "hateful"))
         for kind in KINDS
     }
-    parts = max(
-        1, sum(len(group) > 0 for group in groups.values())
-    )  # how many each has is no label
+    # how many each has is no label
+    parts = max(1, sum(len(group) > 0 for group in groups.values()))
     own = {"harmless": promise.missed_hate, "hateful": promise.false_alarms}
     found: dict[Kind, tuple[float | None, bool]] = {}
     for kind, group in groups.items():

@@ -22,19 +22,21 @@ from tribunal.runner.results import Result, read_results
 from tribunal.schema import JSON
 from tribunal.settings.names import POLICIES
 
+# the fields of a data set that say which verdicts should change
 CHANGES, CLAUSE = (
     "changes",
     "clause",
-)  # the fields of a data set that say which verdicts should change
+)
 GOLD = "gold"
 CITED = "cited"
+# no model is shown these, or they have a list of their own
 _UNTOLD = (
     "name",
     "source",
     "sha",
     "translations",
     "clauses",
-)  # no model is shown these, or they have a list of their own
+)
 _MOST_LISTED = 50  # posts of each kind
 
 
@@ -210,9 +212,8 @@ def _measure_rows(
     numbers = {
         number: at for at, number in enumerate(dict.fromkeys(of_post[post] for post, _, _ in rows))
     }
-    sums = np.zeros(
-        (len(numbers), 4)
-    )  # of each cluster: changed and all that should, changed and all that should not
+    # of each cluster: changed and all that should, changed and all that should not
+    sums = np.zeros((len(numbers), 4))
     for post, should, did in rows:
         sums[numbers[of_post[post]], 0 if should else 2] += did
         sums[numbers[of_post[post]], 1 if should else 3] += 1

@@ -134,9 +134,8 @@ def _follow_paper(asked: RunRequest, dataset: str) -> ProtocolRun:
     sample = paper_sample(dataset)
     first = sample.table if sample else None
     tables = [each for each in load_protocols().values() if dataset in each.datasets]
-    tables.sort(
-        key=lambda table: table.name != first
-    )  # that of the set's first table before the others
+    # that of the set's first table before the others
+    tables.sort(key=lambda table: table.name != first)
     graph = asked.graph or next((each for table in tables for each in table.graphs), DEFAULT_GRAPH)
     for wanted in (graph, _COURT_OF.get(graph)):
         rows = [

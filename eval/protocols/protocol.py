@@ -30,12 +30,13 @@ from tribunal.settings.validation import describe_validation_error
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
 _SUFFIX = ".toml"
+# in this order; of each the tables, then the figures
 _PAPERS = (
     "arcade",
     "predict",
     "antihate",
     "mv-debate",
-)  # in this order; of each the tables, then the figures
+)
 
 
 # How a paper prints a number: a percentage with so many decimals, one with its sign, a fraction, a count.

@@ -45,6 +45,7 @@ TEXT = "report.md"
 LATEX = "report.tex"
 FIGURES = "report.json"
 MOST = 50
+# what is said of a run, by part
 _WORDS = (
     "warnings",
     "notes",
@@ -52,7 +53,7 @@ _WORDS = (
     "order",
     "outcomes",
     "intervals",
-)  # what is said of a run, by part
+)
 
 
 def write_report(

@@ -19,12 +19,13 @@ from tribunal.eval.report.page import CostAndValue, cost_axis, pareto_front, per
 from tribunal.runner.prices import Prices
 from tribunal.schema import JSON
 
+# the first that is known of all runs is in the first picture
 COSTS = (
     "money",
     "tokens",
     "calls",
     "seconds",
-)  # the first that is known of all runs is in the first picture
+)
 VALUES = ("accuracy", "macro_f1")
 
 

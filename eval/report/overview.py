@@ -24,9 +24,8 @@ from tribunal.schema import JSON, Scheme, Turn
 LONGEST = 4000  # characters of one utterance that are shown
 
 
-Part = tuple[
-    str, list[str]
-]  # the title of an utterance, or of something it rests on, and its words
+# the title of an utterance, or of something it rests on, and its words
+Part = tuple[str, list[str]]
 
 
 def reported_posts(columns: RunColumns, most: int) -> list[tuple[str, str, JSON]]:
@@ -116,10 +115,11 @@ def _shorten_words(words: str) -> str:
     )
 
 
+# how yes and no are called where a set has several words for each
 _UNNAMED = (
     "negative",
     "positive",
-)  # how yes and no are called where a set has several words for each
+)
 
 
 def name_labels_by_policy(columns: RunColumns) -> RunColumns:

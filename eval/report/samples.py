@@ -87,11 +87,12 @@ _ACTIONS = {None: "open", "accept": "accepted", "edit": "changed"}
 
 Scheme = Literal["fine", "binary"]
 SCHEMES: tuple[Scheme, ...] = ("fine", "binary")
+# a position in KINDS, and labels; NO_LABEL where there is none
 LABELS = (
     "kind",
     "gold",
     "verdict",
-)  # a position in KINDS, and labels; NO_LABEL where there is none
+)
 
 
 class SampleRow(NamedTuple):

@@ -123,9 +123,8 @@ def carry_out_run(
                     finished=True,
                 )
         except OutputUnwritten as unwritten:
-            tally.stopped = tally.stopped or str(
-                unwritten
-            )  # why it stopped before is the better thing to be told
+            # why it stopped before is the better thing to be told
+            tally.stopped = tally.stopped or str(unwritten)
         return tally
 
     misfits = _threshold_warnings(job.context, wanted["data"])

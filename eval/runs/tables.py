@@ -277,9 +277,8 @@ class GrowingTable:
         self._folder = folder
         self._table = table
         self._form = suffix.removeprefix(".")
-        self._offsets = array(
-            "q", bytes(8 * count)
-        )  # of each row's result, from 1 on; 0: there is none yet
+        # of each row's result, from 1 on; 0: there is none yet
+        self._offsets = array("q", bytes(8 * count))
         self._read = self._seen = 0
         self._looked = time.monotonic()
         self._written: WrittenRows | None = None
@@ -324,10 +323,11 @@ class GrowingTable:
             if rows:
                 written = self._append(content, written, rows)
         except (OSError, BadInput):
+            # the note is read again, and the input from its begin
             self._written, self._failed = (
                 None,
                 True,
-            )  # the note is read again, and the input from its begin
+            )
             raise
         self._written = written
         self._failed = False

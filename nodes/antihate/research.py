@@ -27,9 +27,8 @@ if TYPE_CHECKING:
 
 async def library_of_case(state: ResearchState) -> Library:
     """Return the library in which this case looks things up."""
-    from tribunal.retrievers.web.library import (
-        open_library,
-    )  # what fetches and reads pages, for those who research
+    # what fetches and reads pages, for those who research
+    from tribunal.retrievers.web.library import open_library
 
     return await open_library(context_of(state), post_of(state))
 

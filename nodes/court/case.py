@@ -274,9 +274,8 @@ async def find_precedents(state: Case, runtime: CaseRuntime) -> JSON:
     context = context_of(state, runtime)
     if is_closed(state) or not context.precedents:
         return {"precedents": []}
-    from tribunal.retrievers.precedents.store import (
-        open_precedents,
-    )  # numpy, where a store is named
+    # numpy, where a store is named
+    from tribunal.retrievers.precedents.store import open_precedents
 
     store = await open_precedents(context.precedents)
     post = post_of(state)

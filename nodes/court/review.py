@@ -60,9 +60,8 @@ class ReviewAnswer(_AnswerPart):
     clauses: Annotated[tuple[str, ...], BeforeValidator(clause_list)] = Field(
         default=(), description="the clauses of the policy that it rests on, by their ids"
     )
-    edited: SkipJsonSchema[int | None] = Field(
-        default=None, exclude=True
-    )  # the label that an edit names
+    # the label that an edit names
+    edited: SkipJsonSchema[int | None] = Field(default=None, exclude=True)
 
 
 @lru_cache(maxsize=32)
@@ -187,9 +186,8 @@ async def review_case(state: Case, runtime: CaseRuntime) -> JSON:
         raise _bad_answer(error) from error
     answer: ReviewAnswer = read[0] if isinstance(read, list) else read
     at = (answer.at or datetime.now(UTC)).isoformat(timespec="seconds")
-    user = (
-        get_config().get("configurable", {}).get("langgraph_auth_user_id")
-    )  # known to the server that this runs on
+    # known to the server that this runs on
+    user = get_config().get("configurable", {}).get("langgraph_auth_user_id")
     reviewer = answer.reviewer or (str(user) if user else None)
     court: Any = state["outcome"] or {}
     if answer.type == "response":
@@ -280,9 +278,8 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
             "allow_respond": True,
             "allow_ignore": False,
         },
-        "description": "\n\n".join(
-            map(escape_markdown, lines)
-        ),  # which the front ends show as Markdown
+        # which the front ends show as Markdown
+        "description": "\n\n".join(map(escape_markdown, lines)),
     }
 
 

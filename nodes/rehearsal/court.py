@@ -248,9 +248,8 @@ def judge_debate(question: Question) -> JSON:
     """Play the judge, by the debate only: hateful if a cue remains, of the first such cue's category."""
     rulings = _rule_on_cues(question)
     if not rulings and "(opening):" in str(question.material.get("transcript", "")):
-        return decide_alone(
-            question
-        )  # a debate without cues, which these rules can't count: the post decides
+        # a debate without cues, which these rules can't count: the post decides
+        return decide_alone(question)
     names = [category.name for category in question.policy.categories(question.scheme)]
     standing = [(cue, why) for cue, stands, why in rulings if stands]
     if not rulings:

@@ -113,9 +113,8 @@ class Rehearsal(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
-        return self._generate(
-            messages, **kwargs
-        )  # a fraction of a millisecond: a thread would cost more
+        # a fraction of a millisecond: a thread would cost more
+        return self._generate(messages, **kwargs)
 
     async def _astream(
         self, messages: list[BaseMessage], *_: Any, **kwargs: Any
@@ -155,8 +154,9 @@ def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS
             answer = court.cite_clauses(question, answer)
         if isinstance(answer, str) or "confidence" not in question.form.model_fields:
             return answer
+        # to fill the field: no verdict of the rules states one
         return {
             "confidence": 0.0,
             **answer,
-        }  # to fill the field: no verdict of the rules states one
+        }
     return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))

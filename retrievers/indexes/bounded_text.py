@@ -21,9 +21,8 @@ _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
 }  # fmt: skip
-_UNDECODED = re.compile(
-    "[\udc80-\udcff]"
-)  # bytes that the encoding doesn't have, by `surrogateescape`
+# bytes that the encoding doesn't have, by `surrogateescape`
+_UNDECODED = re.compile("[\udc80-\udcff]")
 
 
 def find_marked_encoding(start: bytes) -> str | None:

@@ -28,10 +28,11 @@ SAMPLE = (
 )
 _LONGEST = 3
 _MOST_TIMES = 255
+# of the randomised SVD: how many directions it looks at beyond those kept, and how often
 _SPARE, _ROUNDS = (
     32,
     1,
-)  # of the randomised SVD: how many directions it looks at beyond those kept, and how often
+)
 _ROUNDING = 1e-6  # squares of singular values below this share of the largest may be rounding
 _DAMPED = np.concatenate([[0], 1 + np.log(np.arange(1, _MOST_TIMES + 1))]).astype(np.float32)
 # A code point takes 21 bits, so that three of them fit into 64. Each is counted up by one: no n-gram begins with a 0.

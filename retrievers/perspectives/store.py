@@ -371,9 +371,8 @@ async def build_index(
 
     await asyncio.to_thread(check_folder)
     with lock_build(f"perspective {perspective.name}", folder, resumable=True):
-        await asyncio.to_thread(
-            check_folder
-        )  # again, since a build that ended meanwhile may have put one there
+        # again, since a build that ended meanwhile may have put one there
+        await asyncio.to_thread(check_folder)
         rows = [row for row in texts if row.text]
         files = await build_files(folder, [row.text for row in rows], rows, model, progress)
         hate = sum(row.hate for row in rows)

@@ -40,9 +40,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 ASSETS = ("desk.css", "desk.js", "icon.svg", "try.css", "try.js")
-_KEPT_LONG = {
-    "Cache-Control": "public, max-age=31536000, immutable"
-}  # of a file with its hash in its name
+# of a file with its hash in its name
+_KEPT_LONG = {"Cache-Control": "public, max-age=31536000, immutable"}
 _MEDIA_TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",

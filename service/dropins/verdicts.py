@@ -251,9 +251,8 @@ async def _wait_for_outcome(
         except BadInput:
             if not post.opened.found:
                 raise
-            post.opened = await _open_case(
-                replica, who, post.new
-            )  # whoever it was begun for has gone away
+            # whoever it was begun for has gone away
+            post.opened = await _open_case(replica, who, post.new)
 
 
 class ScoredPosts:

@@ -313,9 +313,8 @@ async def _count_days(
 ) -> tuple[list[DayFigures], int]:
     """Return what ended day by day, and how many of the verdicts are a person's."""
     part = cases.c.finished / literal_column(str(DAY))
-    day = (
-        func.floor(part) if postgres else cast(part, Integer)
-    )  # SQLite cuts off, PostgreSQL would round
+    # SQLite cuts off, PostgreSQL would round
+    day = func.floor(part) if postgres else cast(part, Integer)
     groups = (day, cases.c.outcome, COUNTED)
     counts = (
         func.count(),

@@ -167,9 +167,8 @@ def mark_differences(text: str, other: str) -> tuple[CopySegment, ...]:
     """Return the words of `other` in pieces, those marked that don't stand in `text` at their place."""
     words = text.split()
     theirs = other.split()
-    alike = [*map(operator.eq, words, theirs), False].index(
-        False
-    )  # words before the first that differs
+    # words before the first that differs
+    alike = [*map(operator.eq, words, theirs), False].index(False)
     end = alike + _MOST_WORDS
     pieces = [CopySegment(text=" ".join(theirs[:alike]))] if alike else []
     matcher = difflib.SequenceMatcher(None, words[alike:end], theirs[alike:end], autojunk=False)

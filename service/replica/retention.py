@@ -46,10 +46,11 @@ class Retention:
         self._options = options
         self._me = replica_actor(replica)
         self._wipe_again = False  # a write-ahead log still holds old pages
+        # the end and the id of the last case whose events this replica has deleted
         self._without_events = (
             0.0,
             "",
-        )  # the end and the id of the last case whose events this replica has deleted
+        )
 
     async def erase_old_words(self) -> None:
         """Erase what is old enough now."""

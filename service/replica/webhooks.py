@@ -328,9 +328,8 @@ class WebhookSender:
             .order_by(deliveries.c.due)
             .limit(limit)
         )
-        first_due = first.with_for_update(skip_locked=True).cte(
-            "first_due"
-        )  # SQLite has one writer at a time anyway
+        # SQLite has one writer at a time anyway
+        first_due = first.with_for_update(skip_locked=True).cte("first_due")
         columns = [
             deliveries.c[name]
             for name in ("id", "webhook_id", "attempts", "attempts_before", "body")

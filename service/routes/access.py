@@ -39,9 +39,8 @@ def replica_of(request: Request) -> Replica:
 
 
 async def _current_replica(request: Request) -> Replica:
-    return replica_of(
-        request
-    )  # a dependency that is no coroutine function would be called in a thread
+    # a dependency that is no coroutine function would be called in a thread
+    return replica_of(request)
 
 
 CurrentReplica = Annotated[Replica, Depends(_current_replica)]
@@ -155,9 +154,8 @@ class Access:
                 "from elsewhere, or by a name other than localhost, give a key: tribunal service keys add",
             )
         if who is OPERATOR and ("origin" in request.headers or "sec-fetch-site" in request.headers):
-            check_origin(
-                request
-            )  # a browser sent it: no page of another site may spend what needs no key here
+            # a browser sent it: no page of another site may spend what needs no key here
+            check_origin(request)
         request.state.key_id = who.key_id
         if not any(map(who.may, self._scopes)):
             needed = " or ".join(self._scopes)

@@ -154,9 +154,8 @@ async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -
     row = await replica.case_store.case(case_id)
     theirs = row["key_id"] == (who.key_id or None) or who.may("review") or who.may("audit")
     if not theirs or row["appeal_id"] is not None:
-        raise Problem(
-            "not_found", f"case: {case_id[:80]}: there is none"
-        )  # nor is it said that another key has one
+        # nor is it said that another key has one
+        raise Problem("not_found", f"case: {case_id[:80]}: there is none")
     return row
 
 

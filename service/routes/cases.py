@@ -207,9 +207,8 @@ async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON
     )
     if who.may("review") and (reviewed or await case_store.is_appealed(case_id)):
         return row
-    raise Problem(
-        "not_found", f"case: {case_id[:80]}: there is none"
-    )  # nor is it said that another key has one
+    # nor is it said that another key has one
+    raise Problem("not_found", f"case: {case_id[:80]}: there is none")
 
 
 @router.get("/v1/cases", responses=api.responses())

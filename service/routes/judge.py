@@ -215,9 +215,8 @@ async def answer_when_done(
     if not await wait_while_connected(request, outcome) and only_here:
         await opened.abandon()
         await asyncio.wait([outcome])
-    record = (
-        None if outcome.cancelled() else await outcome
-    )  # cancelled as its trial was: nobody reads the answer
+    # cancelled as its trial was: nobody reads the answer
+    record = None if outcome.cancelled() else await outcome
     if record is not None:
         response.headers["Tribunal-Case"] = opened.id
         return record

@@ -79,14 +79,14 @@ def _open_traces() -> Traces | None:
     return Traces()
 
 
-_SAFE_ID = re.compile(
-    r"[A-Za-z0-9._-]{1,80}"
-)  # a request id of others that may stand in a log and in a header
+# a request id of others that may stand in a log and in a header
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,80}")
+# asked every few seconds, and worth a line only when they fail
 _PROBES = (
     "/healthz",
     "/readyz",
     "/metrics",
-)  # asked every few seconds, and worth a line only when they fail
+)
 _GONE = 499  # the client went away before there was an answer
 _UNKNOWN = "unmatched"  # a path that no route has: its text is the request's, and no label
 

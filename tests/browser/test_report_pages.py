@@ -167,9 +167,8 @@ async def test_plots_and_shades_are_read_by_day_and_by_night(
 async def test_on_paper_tables_are_whole_figures_unfolded_and_posts_still_covered(
     chromium: Browser, report: Path
 ) -> None:
-    page = await opened(
-        chromium, report, 1032
-    )  # what A4 in landscape leaves between margins of 12 mm
+    # what A4 in landscape leaves between margins of 12 mm
+    page = await opened(chromium, report, 1032)
     await page.emulate_media(media="print", color_scheme="dark")
     assert (
         await page.evaluate("getComputedStyle(document.body).backgroundColor")

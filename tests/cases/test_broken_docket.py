@@ -157,9 +157,8 @@ def test_a_lock_is_waited_for_and_then_told(
         listed, shown, *_, decided = every_command(sound)
         assert (listed.exit_code, shown.exit_code) == (0, 0), "whoever only reads waits for nobody"
         check_exit(decided, 2, "locked")
-        assert (
-            run(*ALL).exit_code == 4
-        )  # a verdict is worth more than its place, and nobody will be asked
+        # a verdict is worth more than its place, and nobody will be asked
+        assert run(*ALL).exit_code == 4
     other.close()
 
 
@@ -262,9 +261,8 @@ def test_a_stored_graph_of_a_file_runs_only_where_the_operator_allows_it(
     assert (resumed.exit_code, accepted.exit_code) == (2, 2)
     assert f"TRIBUNAL_ALLOW=code={own}:graph" in accepted.stderr
     assert not (tmp_path / "ran").exists()
-    assert (
-        run(*ALL, "--graph", "own.py:graph").exit_code == 2
-    )  # told before it is tried, not when it is to be decided
+    # told before it is tried, not when it is to be decided
+    assert run(*ALL, "--graph", "own.py:graph").exit_code == 2
     assert not (tmp_path / "ran").exists()
     monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={own}:graph")
     assert run("review", "decide", threads(sound)["pending"], "--accept").exit_code == 0

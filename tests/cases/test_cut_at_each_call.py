@@ -280,9 +280,8 @@ async def test_every_end_of_a_call_but_no_answer_is_saved(
     texts: list[str] = []
 
     def script(request: Request) -> Reply | Fault:
-        is_about_first = not texts or len(request.text) > len(
-            texts[0]
-        )  # or asks again, with what was wrong
+        # or asks again, with what was wrong
+        is_about_first = not texts or len(request.text) > len(texts[0])
         texts.append(request.text)
         return first if is_about_first else Reply(ANSWER)
 

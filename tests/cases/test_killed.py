@@ -17,10 +17,11 @@ from tests.cases.forked import Done, Forked
 from tests.court import court_script
 from tests.doubles import ScriptedServer
 
+# dozens of processes, on a machine that may be busy
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(900),
-]  # dozens of processes, on a machine that may be busy
+]
 # Every write with the slow tests, every twelfth in CI: each costs a process or three.
 steps = pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
@@ -140,10 +141,11 @@ async def test_a_trial(forked: Forked, tmp_path: Path, step: int) -> None:
                 assert desk.calls == before, "a trial was paid for and nothing of it is left"
                 continue
             found += 1
+            # that it is kept, too, is noted at last
             assert cases[0]["status"] in (
                 "cut_off",
                 "pending",
-            )  # that it is kept, too, is noted at last
+            )
             record = await desk.to_a_decision(cases[0]["thread"])
             assert (record["review"]["action"], record["category"]) == ("accept", "Religious")
             assert desk.calls - before <= TRIAL + 1, (
@@ -193,10 +195,11 @@ async def test_a_decision(
             actions.add(record["review"]["reviewer"])
         again = await desk.run("review", "decide", thread, "--category", "NotHate")
         assert (again.status, "was decided already" in again.err) == (REFUSED, True)
+    # before it was taken in the other's counts, and from then on nobody else's
     assert actions == {
         "kim",
         "lee",
-    }  # before it was taken in the other's counts, and from then on nobody else's
+    }
 
 
 @pytest.mark.slow

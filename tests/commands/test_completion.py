@@ -72,9 +72,8 @@ def test_completion_stays_silent_where_names_cannot_be_read() -> None:
 
 
 def test_completion_can_be_installed_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(
-        "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1"
-    )  # there may be no shell above these tests
+    # there may be no shell above these tests
+    monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     said = CliRunner().invoke(app, ["--help"], prog_name="tribunal").stdout
     assert "--install-completion" in said
     script = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="tribunal").stdout

@@ -264,9 +264,8 @@ def test_it_asks_before_it_spends(sets: Path) -> None:
         agreed = called(*line, answer="y\n")
         assert agreed.exit_code == 0, agreed.output
         assert server.requests
-    assert (
-        "arcade-table4_arcade_fhm_openai-m" in nobody.stderr
-    )  # the plan stands before the question
+    # the plan stands before the question
+    assert "arcade-table4_arcade_fhm_openai-m" in nobody.stderr
 
 
 def test_the_rehearsal_costs_nothing_and_fills_no_cell(sets: Path) -> None:

@@ -160,9 +160,8 @@ def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) 
         requests = server.requests
     assert set(held) == set(range(POSTS))
     outcomes = Counter(record["outcome"] for record in held.values())
-    assert (
-        outcomes["failure"] > 5
-    )  # four requests of ten went wrong, and some posts got nothing else
+    # four requests of ten went wrong, and some posts got nothing else
+    assert outcomes["failure"] > 5
     assert len(storm.faults) >= 15
     assert storm.faults["401"] >= 1
     # What was asked for: the same before, during and after.

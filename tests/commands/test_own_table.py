@@ -331,9 +331,8 @@ def test_a_difference_is_told_from_noise_only_outside_the_interval(table: Experi
     [test] = table.tests
     assert (test.first, test.second, test.n, test.result) == ("one", "court", 40, "differ")
     assert test.difference == pytest.approx(0.25)
-    assert (
-        test.p == test.p_holm == pytest.approx(2 * (0.5**10) / 2)
-    )  # mid-p of ten pairs that all differ one way
+    # mid-p of ten pairs that all differ one way
+    assert test.p == test.p_holm == pytest.approx(2 * (0.5**10) / 2)
     rows = list(csv.DictReader(export_table(table, "csv").splitlines()))
     assert [(row["kind"], row["condition"], row["paper_in_interval"]) for row in rows[:2]] == [
         ("cell", "one", "True"), ("cell", "one", "False"),

@@ -198,9 +198,8 @@ async def test_another_server_is_refused_and_no_secret_of_an_address_is_kept(
     tmp_path: Path,
 ) -> None:
     wanted = evaluation(tmp_path, 4, "--graph", "baseline")
-    script, lock = locked_after(
-        6
-    )  # four answers by the address with a query, two of the run that is cut off
+    # four answers by the address with a query, two of the run that is cut off
+    script, lock = locked_after(6)
     async with ScriptedServer(script) as server, ScriptedServer(lambda request: ANSWER) as other:
         where = server.url.removeprefix("http://")
         os.environ["OPENAI_BASE_URL"] = f"http://somebody:secret@{where}/v1/?token=hidden"

@@ -257,10 +257,11 @@ def here(server: ScriptedServer, command: list[str], most: int | None = None) ->
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft if most is None else most, hard))
+    # what is compiled here is cut off
     compiles, sys.dont_write_bytecode = (
         sys.dont_write_bytecode,
         True,
-    )  # what is compiled here is cut off
+    )
     try:
         return CliRunner().invoke(app, command)
     finally:

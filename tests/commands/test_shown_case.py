@@ -219,8 +219,7 @@ def test_a_reviewer_is_shown_the_post_once_and_what_the_court_says() -> None:
     assert left.exit_code == 5, left.output
     shown = run("review", "show", record["thread"], COLUMNS="200").stdout
     assert shown.count("Immigrants: the weeds] in our garden.") == 1
-    assert (
-        shown.count("unwanted and to be rooted out: “") == 2
-    )  # in the indictment, and in the court's reason
+    # in the indictment, and in the court's reason
+    assert shown.count("unwanted and to be rooted out: “") == 2
     assert "a person has to decide this case" in shown
     assert record["review"]["court"]["explanation"][:60] in shown

@@ -49,9 +49,8 @@ def read_request(body: JSON, path: str) -> RequestContent:
             if "text" in part:
                 words.append(part["text"])
             elif data := part.get("inlineData"):
-                plain = (
-                    data["data"].replace("-", "+").replace("_", "/")
-                )  # the client sends the URL-safe alphabet
+                # the client sends the URL-safe alphabet
+                plain = data["data"].replace("-", "+").replace("_", "/")
                 asked.images.append(
                     f"data:{data.get('mimeType') or data['mime_type']};base64,{plain}"
                 )

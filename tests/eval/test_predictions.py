@@ -142,9 +142,8 @@ def changed(place: int, **cells: Any) -> Rows:
 def test_a_bad_row_is_named_by_file_and_row_and_nothing_is_written(
     tmp_path: Path, rows: Rows, facts: list[str], name: str
 ) -> None:
-    texts = [
-        {key: str(value) for key, value in row.items()} for row in rows
-    ]  # a column of Parquet has one type
+    # a column of Parquet has one type
+    texts = [{key: str(value) for key, value in row.items()} for row in rows]
     refused = import_rows(tmp_path, texts, name=name)
     assert refused.exit_code == 2, refused.output
     assert all(fact in refused.stderr for fact in [name, *facts]), refused.stderr

@@ -95,11 +95,12 @@ def test_recorded_debates_are_read_with_the_labels_of_the_sample_or_of_the_judge
         ("3", 0, False),
     ]
     found = posts("predict-debates", debates, "recorded")
+    # the fourth answer couldn't be read
     assert labels(found) == [
         ("0", 1, True),
         ("1", 0, False),
         ("2", 0, False),
-    ]  # the fourth answer couldn't be read
+    ]
     record(debates, 5, "글 다섯", "비혐오", "nan")
     assert len(posts("predict-debates", debates, "recorded")) == 3, "nan is no verdict either"
     # The published script debates the first row's text in every row.
@@ -127,9 +128,8 @@ def test_replayed_debates_end_in_their_recorded_verdicts(debates: Path, tmp_path
 
     agreed = replay("recorded")
     assert (agreed["decided"], agreed["accuracy"]) == (3, 1.0)
-    counted = replay(
-        "all"
-    )  # against the samples' own labels, by which one verdict is wrong; one couldn't be read
+    # against the samples' own labels, by which one verdict is wrong; one couldn't be read
+    counted = replay("all")
     assert (counted["decided"], counted["failures"], round(counted["accuracy"], 3)) == (3, 1, 0.667)
     lines = (tmp_path / "recorded" / "results.jsonl").read_text("utf-8").splitlines()
     first, second, third = sorted(map(json.loads, lines), key=lambda result: result["post_id"])

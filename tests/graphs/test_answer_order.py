@@ -41,9 +41,8 @@ def is_label(field: JSON) -> bool:
 async def test_reasons_come_before_labels_in_every_form_of_every_graph(
     name: str, tmp_path: Path
 ) -> None:
-    order: dict[str, Any] = (
-        {"answer_order": "reason-first"} if name == "baseline" else {}
-    )  # whose own order is the published one
+    # whose own order is the published one
+    order: dict[str, Any] = {"answer_order": "reason-first"} if name == "baseline" else {}
     forms = [request.schema for request in (await asked(name, str(tmp_path), **order)).values()]
     held = [made["properties"] for form in forms for made in objects(form)]
     assert held or name == "antihate/zero-shot"  # which answers in the paper's own words

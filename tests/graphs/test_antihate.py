@@ -14,9 +14,8 @@ async def test_enough_after_one_turn() -> None:
         assert it.parts[0] == "queries"
         assert sorted(it.search.queries) == ["query 1a", "query 1b", "query 1c"]
         assert {seen.path for seen in it.site.log} == {"/robots.txt", "/1", "/2"}
-    assert (
-        it.parts.count("relevance") == 1
-    )  # of three queries with the same hits, one has hits that are new
+    # of three queries with the same hits, one has hits that are new
+    assert it.parts.count("relevance") == 1
     assert it.parts[-2:] == ["enough", "verdict"]
     assert it.parts.count("weigh") == 2
     assert (record.outcome, record.label, record.category, record.scheme) == (
@@ -46,9 +45,8 @@ async def test_enough_after_one_turn() -> None:
 async def test_who_sees_what() -> None:
     async with world(researcher(enough_at=1)) as it:
         await it.decide()
-    assert all(
-        POST in request.text for request in it.model.requests
-    )  # the post is restated, unchanged, in every call
+    # the post is restated, unchanged, in every call
+    assert all(POST in request.text for request in it.model.requests)
     first, second = it.asked("weigh")
     assert "Undecided" in first.text
     assert "[E1]" in first.text

@@ -88,9 +88,8 @@ async def test_a_model_that_failed_its_exam_is_named_below_the_outcome(name: str
         model="openai:scripted", address="", at=0.0, told_apart=5, quoted=0, in_form=10
     )
     keep_exam_results(data_folder(), [failed])
-    assert (
-        "failed the exam" not in (await answer("a post", name))["messages"][1]["content"]
-    )  # at another address
+    # at another address
+    assert "failed the exam" not in (await answer("a post", name))["messages"][1]["content"]
     async with ScriptedServer(court_script(explicit=True)) as server:
         address = f"{server.url}/v1"
         keep_exam_results(data_folder(), [failed.model_copy(update={"address": address})])

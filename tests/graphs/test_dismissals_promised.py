@@ -45,10 +45,11 @@ async def test_a_dismissal_is_certain_only_where_the_fit_has_shown_it(
         fitted = await decide(server, graph=graph, threshold_file=file)
         number = await decide(server, graph=graph, threshold=0.6)
     assert (fitted.track, fitted.confidence, fitted.uncertain) == ("dismissed", None, not shown)
+    # a number of one's own promises nothing of them
     assert (number.track, number.uncertain) == (
         "dismissed",
         False,
-    )  # a number of one's own promises nothing of them
+    )
 
 
 @pytest.mark.parametrize("graph", GRAPHS)

@@ -133,6 +133,5 @@ async def test_nor_words_of_a_policy_that_no_file_of_the_operator_s_has(client: 
         thread, {"context": {**held, "settings": {**held["settings"], "scheme": "binary"}}}
     )
     done = await client.runs.wait(thread, "arcade", input=None)
-    assert (
-        done["outcome"]["category"] == "Hateful"
-    )  # what a client may set, it may set by an edit too
+    # what a client may set, it may set by an edit too
+    assert done["outcome"]["category"] == "Hateful"

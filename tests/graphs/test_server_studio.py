@@ -18,9 +18,8 @@ from tribunal.settings.names import MODE_WORDS
 from tribunal.settings.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
-OURS = {
-    "created_by": "system"
-}  # and not by somebody who made an assistant of their own in this folder
+# and not by somebody who made an assistant of their own in this folder
+OURS = {"created_by": "system"}
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
@@ -56,9 +55,8 @@ async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(
         words = SETTINGS[setting]
         assert form["title"].removeprefix(f"{words.section}: ") == words.title
         assert form["description"].endswith(f" Default: {words.default}.")
-        assert (
-            not words.graphs or name_graphs(words.graphs) not in form["description"]
-        )  # it is one of them
+        # it is one of them
+        assert not words.graphs or name_graphs(words.graphs) not in form["description"]
     if name in MODES:
         assert offered["mode"]["enum"] == list(MODES[name])
         assert all(

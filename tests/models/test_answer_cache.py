@@ -113,9 +113,8 @@ async def test_only_answers_are_kept(cache: str) -> None:
     await classify([PROSE, GOOD], cache=cache)
     assert rows(cache) == 1
     record, _ = await classify(PROSE, cache=cache)
-    assert (
-        record.outcome == "failure"
-    )  # another server, another endpoint: nothing of it is taken from there
+    # another server, another endpoint: nothing of it is taken from there
+    assert record.outcome == "failure"
 
 
 async def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(cache: str) -> None:

@@ -108,9 +108,8 @@ async def test_how_long_a_text_a_server_takes_is_learnt(
     ) == learnt  # how many texts it takes wasn't learnt from a long one
     assert ("cut to 2,000 bytes" in caplog.text) == learnt
     before = len(narrow.requests)
-    assert np.allclose(
-        await model.embed(texts, "passage"), found
-    )  # each is in the cache, as it was given
+    # each is in the cache, as it was given
+    assert np.allclose(await model.embed(texts, "passage"), found)
     assert len(narrow.requests) == before
 
 

@@ -286,9 +286,8 @@ async def test_a_model_that_changes_its_length_under_its_name(server: Server) ->
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(CallFailed, match=r"connection at 127\.0\.0\.1:9") as caught:
-        await embedder("openai:small").embed(
-            ["one"], "passage"
-        )  # a server of one's own needs no key
+        # a server of one's own needs no key
+        await embedder("openai:small").embed(["one"], "passage")
     assert caught.value.kind == "connection"
 
 
@@ -424,9 +423,8 @@ async def test_e5_tells_queries_and_passages_apart_and_keeps_the_order() -> None
     assert np.allclose(passages[2], package.passage(texts[2]), atol=1e-3)
     assert np.allclose(queries[2], package.query(texts[2]), atol=1e-3)
     assert not np.allclose(queries[2], passages[2], atol=1e-2)
-    assert np.allclose(
-        passages[4], package.passage("half a line"), atol=1e-3
-    )  # and not cut off at the NUL
+    # and not cut off at the NUL
+    assert np.allclose(passages[4], package.passage("half a line"), atol=1e-3)
 
 
 async def test_e5_finds_what_says_the_same_in_another_language() -> None:

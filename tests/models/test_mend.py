@@ -80,10 +80,11 @@ async def test_what_can_be_mended_costs_a_warning_and_no_call(
 
 async def test_what_can_t_be_mended_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     answer, server = await through([{"numbers": [1]}, {"numbers": [6]}], monkeypatch, mend=even)
+    # nothing of the answer that wasn't used
     assert (answer.value.numbers, answer.log["warnings"]) == (
         [6],
         [],
-    )  # nothing of the answer that wasn't used
+    )
     assert "none is even" in server.requests[1].text
     failed, server = await through([{"numbers": [1]}], monkeypatch, mend=even)
     assert isinstance(failed, BadModelOutput)

@@ -68,9 +68,8 @@ def test_an_object_is_asked_as_the_model_of_its_class(make: Maker) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "make", [make_openai, make_google]
-)  # the two that keep their connections here
+# the two that keep their connections here
+@pytest.mark.parametrize("make", [make_openai, make_google])
 def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
     with scripted(GOOD, make) as (model, server):
         records = [tribunal.judge("a post", graph="baseline", model=model) for _ in range(4)]
@@ -324,15 +323,13 @@ def test_fallbacks_of_another_class_are_asked_by_tools_and_the_one_that_answered
 def test_an_object_and_its_name_send_the_same_request(
     name: str, package: str, kind: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stand_in = type(
-        kind, (ChatOpenAI,), {"__module__": package}
-    )  # its package isn't installed here
+    # its package isn't installed here
+    stand_in = type(kind, (ChatOpenAI,), {"__module__": package})
     with ScriptedServer(court_script(classifier=GOOD)) as server:
 
         def make(endpoint: object = None) -> Any:
-            client = httpx.AsyncClient(
-                headers={"Connection": "close"}
-            )  # each call has an event loop of its own
+            # each call has an event loop of its own
+            client = httpx.AsyncClient(headers={"Connection": "close"})
             return stand_in(
                 model="m",
                 base_url=f"{server.url}/v1",

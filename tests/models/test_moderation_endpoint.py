@@ -117,6 +117,5 @@ def test_it_is_compared_with_a_chat_model(tmp_path: Path, monkeypatch: pytest.Mo
         "moderation",
         1.0,
     )
-    assert (
-        held["entries"]["moderation"]["calls"] == 1
-    )  # its tokens are estimated: the endpoint counts none
+    # its tokens are estimated: the endpoint counts none
+    assert held["entries"]["moderation"]["calls"] == 1

@@ -188,10 +188,11 @@ def test_embedders_by_entry_point(installed: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == "(3, 2)"
     asked = [body["input"] for _, path, body in server.others if path == "/v1/embeddings"]
+    # at most two a request, as the provider says
     assert sorted(asked) == [
         ["one", "two"],
         ["three"],
-    ]  # at most two a request, as the provider says
+    ]
 
 
 async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_path: Path) -> None:

@@ -42,9 +42,8 @@ IN_CI = ("a model's reply", "a run's results")
 
 def played(reader: Reader, body: bytes) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of libraries, about what they are given; errors are what is looked for
+        # of libraries, about what they are given; errors are what is looked for
+        warnings.simplefilter("ignore")
         with suppress(*reader.errors):
             reader.read(body)
 

@@ -52,9 +52,8 @@ class Page:
         if not fields:
             return ""
         [field] = fields
-        return str(field.value or "").removeprefix(
-            "\n"
-        )  # as HTML has it at the begin of a textarea
+        # as HTML has it at the begin of a textarea
+        return str(field.value or "").removeprefix("\n")
 
     def buttons(self) -> list[str]:
         return [

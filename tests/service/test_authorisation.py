@@ -82,9 +82,8 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("DELETE", "/v1/second-opinions/{opinion_id}/claim"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/opinion"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/settle"): LEAD,
-    ("POST", "/v1/cases/{case_id}/retry"): only(
-        own=YES, others="404", lead=YES
-    ),  # it waits for a person: a conflict
+    # it waits for a person: a conflict
+    ("POST", "/v1/cases/{case_id}/retry"): only(own=YES, others="404", lead=YES),
     ("GET", "/v1/figures"): only(lead=YES, audit=YES),
     ("GET", "/v1/usage"): only(own=YES, others=YES, review=YES, lead=YES, audit=YES),
     ("POST", "/v1/batches"): JUDGE,
@@ -130,9 +129,8 @@ def test_every_route_stands_in_the_table() -> None:
         for method in each.methods or ()
         if method != "HEAD"
     }
-    served = {
-        each for each in served if not str(each[1]).startswith("/desk")
-    }  # which test_desk_door.py holds
+    # which test_desk_door.py holds
+    served = {each for each in served if not str(each[1]).startswith("/desk")}
     assert served == {(method, path.partition("?")[0]) for method, path in ROUTES}
 
 

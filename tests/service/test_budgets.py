@@ -182,9 +182,8 @@ async def test_a_killed_attempt_counts_in_full_and_the_case_waits_for_tomorrow(
     new = NewCase(graph="arcade", post=POST, settings={"max_calls": 6})
     async with opened(database) as store:
         dead, living = CaseStore(store, "dead", 30.0), CaseStore(store, "living", 30.0)
-        case_id, *_ = await dead.take_in(
-            new, key, here=True, most_waiting=1
-        )  # it never gives a heartbeat
+        # it never gives a heartbeat
+        case_id, *_ = await dead.take_in(new, key, here=True, most_waiting=1)
         with pytest.raises(Problem, match="0 of 10, and 6 reserved"):
             await living.take_in(new, key, here=True, most_waiting=1)
         assert await living.take_next() is None

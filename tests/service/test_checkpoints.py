@@ -188,9 +188,8 @@ async def test_what_must_not_be_kept_has_no_checkpoint_and_waits_for_nobody(data
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-@pytest.mark.parametrize(
-    "graph", [graph for graph in GRAPHS if graph != "antihate"]
-)  # which needs the web
+# which needs the web
+@pytest.mark.parametrize("graph", [graph for graph in GRAPHS if graph != "antihate"])
 async def test_every_graph_can_be_gone_on_with(
     graph: str, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -163,9 +163,8 @@ async def test_slow_clients_are_told_so(tmp_path: Path) -> None:
             assert status == (408 if kind in taken.get(path, (JSON,)) else 415), (path, kind, body)
             assert shaped(path, status, body), (path, body)
         for path in ("/v1/judge", "/v1/moderations"):
-            status, body = await raw(
-                url, head(path, "Content-Length: 99")[:-2]
-            )  # a head without its end
+            # a head without its end
+            status, body = await raw(url, head(path, "Content-Length: 99")[:-2])
             assert (status, json.loads(body)["error"]["kind"]) == (408, "timeout")
         assert await raw(url) == (0, b"")  # nothing is said to who says nothing
 

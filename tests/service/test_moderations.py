@@ -195,10 +195,11 @@ async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path)
         assert (await create(url, spent, ABUSE)).results[0].flagged
         with pytest.raises(openai.RateLimitError) as raised:
             await create(url, spent, "hi", max_retries=2, http_client=watched)
+        # to try again at once would be no use
         assert (raised.value.code, len(sent)) == (
             "insufficient_quota",
             1,
-        )  # to try again at once would be no use
+        )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,8 @@ async def test_it_is_tried_all_the_same(tmp_path: Path) -> None:
     async with serving(sqlite(tmp_path), takeover=1.2) as client:
         caseload = client.app.state.replica.case_store  # type: ignore[attr-defined]
         new = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={})
-        case_id, *_ = await caseload.take_in(
-            new, "", here=True, most_waiting=1
-        )  # and the answer is lost
+        # and the answer is lost
+        case_id, *_ = await caseload.take_in(new, "", here=True, most_waiting=1)
         async with asyncio.timeout(PATIENCE):
             while (case := (await client.get(f"/v1/cases/{case_id}")).json())["status"] != "done":
                 await asyncio.sleep(0.05)

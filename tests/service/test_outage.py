@@ -134,9 +134,8 @@ async def test_no_post_is_lost_to_an_outage_and_none_of_its_calls_is_paid_twice(
     calls = [call for record in records for call in record["calls"]]
     assert sum(call["error"] is None for call in calls) == model.answered
     assert len({call["id"] for call in calls}) == len(calls)
-    assert (
-        model.answered <= paid <= model.answered + model.failed + posts * 3
-    )  # calls to a retired key ask nobody
+    # calls to a retired key ask nobody
+    assert model.answered <= paid <= model.answered + model.failed + posts * 3
 
 
 async def test_a_server_that_is_not_there_yet_is_waited_for(
@@ -257,9 +256,8 @@ async def test_a_post_that_is_not_kept_is_held_while_its_caller_waits(
             "verdict" if comes_back else "failure",
         )
         model.up = True
-        other = await client.post(
-            "/v1/judge?wait=60", json={**post, "keep": True}
-        )  # its place is free again
+        # its place is free again
+        other = await client.post("/v1/judge?wait=60", json={**post, "keep": True})
         assert other.json()["outcome"] == "verdict"
         assert await get_json(client, f"/v1/cases/{got.headers['tribunal-case']}", "post") is None
 
@@ -376,9 +374,8 @@ async def test_a_post_that_its_key_cannot_pay_now_keeps_no_other_from_being_the_
     ):
         client.headers["X-API-Key"] = key
         addresses = await taken_in(client, 1)
-        await held(
-            client, addresses[0]
-        )  # it has paid for a call, and has nothing reserved any more
+        # it has paid for a call, and has nothing reserved any more
+        await held(client, addresses[0])
         post = {"text": "Good morning!", "graph": "arcade"}
         while (got := await client.post("/v1/judge", json=post)).status_code == 202:
             addresses.append(got.headers["location"])

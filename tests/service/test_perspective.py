@@ -81,9 +81,8 @@ async def refused(
         await analyze(url, text, key, **more)
     error: dict[str, Any] = json.loads(raised.value.content)["error"]
     assert error["code"] == raised.value.resp.status
-    assert (
-        raised.value.reason == error["message"]
-    )  # the client finds it where Google's own errors have it
+    # the client finds it where Google's own errors have it
+    assert raised.value.reason == error["message"]
     return error
 
 

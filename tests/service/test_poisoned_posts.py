@@ -52,9 +52,8 @@ async def test_posts_that_are_never_answered_stop_no_other(
         healthy = await decided(client, await taken_in(client, 9, graph="baseline"))
         addresses = [each["location"] for each in lost]
         while any([(await get_json(client, each))["status"] != "done" for each in addresses]):
-            healthy += await decided(
-                client, await taken_in(client, 1, graph="baseline")
-            )  # posts keep coming
+            # posts keep coming
+            healthy += await decided(client, await taken_in(client, 1, graph="baseline"))
         failures = await decided(client, addresses)
     assert {each["outcome"] for each in healthy} == {"verdict"}
     assert {each["fault"]["kind"] for each in failures} == {"timeout" if fault.hang else "server"}

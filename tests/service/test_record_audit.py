@@ -220,10 +220,11 @@ async def test_a_waiting_case_of_the_release_before_is_no_false_alarm(database: 
     ).kept
     async with opened(database) as store:
         [row] = await store.fetch_rows(select(cases).where(cases.c.id == case))
+        # what that release told the log, before it noted `kept`
         without = {
             **row["record"],
             "kept": None,
-        }  # what that release told the log, before it noted `kept`
+        }
         entry = decision_entry(str(case), row["post_sha"], Record.model_validate(without), without)
         async with store.transaction() as connection:
             await append(connection, OPERATOR, entry)

@@ -42,10 +42,11 @@ async def test_both_decide_posts_and_see_each_other_s(tmp_path: Path) -> None:
     from tribunal.commands import app
 
     code = await asyncio.to_thread(code_of, BEFORE, tmp_path / "before")
+    # the second: or else Python looks here first
     told = {
         "PYTHONPATH": str(code),
         "PYTHONSAFEPATH": "1",
-    }  # the second: or else Python looks here first
+    }
     with new_postgres_database(server := os.environ[POSTGRES]) as name:
         database = f"{server}/{name}"
         command = [sys.executable, "-m", "tribunal", "migrate", "--database", database]

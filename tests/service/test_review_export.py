@@ -39,10 +39,11 @@ async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_p
         post = (
             await connection.execute(select(cases.c.post).where(cases.c.id == agreed))
         ).scalar_one()
+        # half a pair of surrogates, as JSON can hold it
         half = {
             **post,
             "text": "post-two 좋은 \ud83d",
-        }  # half a pair of surrogates, as JSON can hold it
+        }
         await connection.execute(update(cases).where(cases.c.id == agreed).values(post=half))
     await ran("cases", "forget", "--case", gone, "--yes", "--database", database)
     for form in ("jsonl", "csv", "parquet"):

@@ -144,9 +144,8 @@ async def test_a_collector_that_is_down_ends_nothing(
 async def test_without_a_collector_there_are_no_spans_and_what_makes_them_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(
-        sys.modules, "tribunal.service.telemetry.traces", None
-    )  # to import it would fail
+    # to import it would fail
+    monkeypatch.setitem(sys.modules, "tribunal.service.telemetry.traces", None)
     async with serving(sqlite(tmp_path)) as client:
         assert client.app.state.telemetry.traces is None  # type: ignore[attr-defined]
         assert (

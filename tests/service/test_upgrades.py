@@ -70,9 +70,8 @@ async def _is_brought_up_to_date(release: str, kind: str, folder: Path) -> None:
         assert (told.exit_code, told.stdout) == (0, f"database tables: version {VERSION}\n"), (
             told.output
         )
-        entries = rows.get(
-            "audit", len(records)
-        )  # the first two releases had no audit log, which begins with its cases
+        # the first two releases had no audit log, which begins with its cases
+        entries = rows.get("audit", len(records))
         assert rows_of(address) == {**rows, "audit": entries, "audit_head": 1}
         assert records_of(address) == records
         headers = {"X-API-Key": await key_of(address, "judge", "review", "audit")}

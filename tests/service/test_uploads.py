@@ -39,10 +39,11 @@ async def test_an_image_is_sent_as_a_file(database: str) -> None:
             wrong = await client.post(
                 "/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())}
             )
+            # settings are read, and checked
             assert (wrong.status_code, "rounds" in wrong.text) == (
                 400,
                 True,
-            )  # settings are read, and checked
+            )
             form["settings"] = '{"max_text": 100}'
             got = await client.post(
                 "/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())}

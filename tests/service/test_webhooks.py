@@ -295,9 +295,8 @@ async def test_hostile_answers(sqlite: str) -> None:
         async with serving(sqlite, **options) as client:
             await added(client, receiver)
             await judged(client)
-            delivered = await message(
-                client, "delivered"
-            )  # of the endless body not a byte is waited for
+            # of the endless body not a byte is waited for
+            delivered = await message(client, "delivered")
             assert (delivered["attempts"], delivered["answered"]) == (4, 200)
             assert elsewhere.came == []
 
@@ -317,9 +316,8 @@ async def test_of_the_rows_of_a_batch_that_is_not_kept_no_words_are_told(sqlite:
 
 
 async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(
-        logging.DEBUG, "tribunal"
-    )  # as loud as the service can be; other libraries' lines: warnings
+    # as loud as the service can be; other libraries' lines: warnings
+    caplog.set_level(logging.DEBUG, "tribunal")
     async with receiving() as receiver, serving(sqlite, **AT_ONCE) as client:
         receiver.answers = [500, 500, 410]
         hook = await added(client, receiver)

@@ -100,9 +100,8 @@ async def language_of_post(
     await _load_off_loop(_load_detector)
     guess = _guess_language(text)
     if guess not in (None, "en"):
-        await _load_off_loop(
-            _language_names
-        )  # they are half as long in reading, and English posts need none
+        # they are half as long in reading, and English posts need none
+        await _load_off_loop(_language_names)
     return (guess, "detected") if _is_known(guess) else (None, None)
 
 

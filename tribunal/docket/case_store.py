@@ -71,9 +71,8 @@ class CaseStore:
         self.outbox = outbox or Outbox(store)
         self.writes = GroupCommit(store, Problem)
         self.bounds = bounds
-        self._texts_there: set[TextName] = (
-            set()
-        )  # of policies, prompts and protocols: they are stored, and stay
+        # of policies, prompts and protocols: they are stored, and stay
+        self._texts_there: set[TextName] = set()
         self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     # Taken in, and taken up

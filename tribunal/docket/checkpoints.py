@@ -44,12 +44,10 @@ from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
 MOMENT = 1.0  # seconds for which a service gathers checkpoints
-_STILL_MINE = (
-    select(cases.c.id).where(MINE).with_for_update(read=True)
-)  # on SQLite the whole file is locked
-_Put = tuple[
-    RunnableConfig, Checkpoint, CheckpointMetadata, set[str]
-]  # with the channels that changed
+# on SQLite the whole file is locked
+_STILL_MINE = select(cases.c.id).where(MINE).with_for_update(read=True)
+# with the channels that changed
+_Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, set[str]]
 _Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 
 
@@ -73,9 +71,8 @@ class Attempt:
         self.forgiving = forgiving
         self.checkpoints: dict[str, _Put] = {}
         self.writes: list[_Writes] = []
-        self.spaces: set[str] = (
-            set()
-        )  # the graph and those of its subgraphs that have put a checkpoint
+        # the graph and those of its subgraphs that have put a checkpoint
+        self.spaces: set[str] = set()
         self.lock = asyncio.Lock()
         self.writing: asyncio.Task[None] | None = None
         self.written = self.lost = self.unfit = False

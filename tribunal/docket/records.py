@@ -31,12 +31,13 @@ from tribunal.settings.context import Context
 
 # What a post is given by, to a graph and to the functions that judge it.
 POST = ("text", "image", "post_id", "language", "earlier", "appeal")
+# the stages that a round of debate is known by
 _DEBATED = (
     "rebuttal",
     "opening",
     "response",
     "answer",
-)  # the stages that a round of debate is known by
+)
 # The channels that a record reads. In others a graph of one's own may hold what it likes.
 _LISTS = ("cues", "opinions", "calls", "evidence", "trials", "debate")
 _FORMED = (
@@ -70,9 +71,8 @@ async def graph_input(
     """
     if isinstance(image, str) and image.startswith("data:"):
         image = await store_image(image)
-    conversation = (
-        earlier if isinstance(earlier, str) else list(earlier)
-    )  # which `receive` refuses by name
+    # which `receive` refuses by name
+    conversation = earlier if isinstance(earlier, str) else list(earlier)
     post: JSON = {
         "text": text or "", "image": image, "post_id": post_id, "language": language, "earlier": conversation,
     }  # fmt: skip
@@ -97,16 +97,14 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
     if review and state.get("waits"):
         why = f"a person has to decide this case: {review['reason']}"
         court = review["court"]
-        stated = {
-            name: court.get(name) for name in ("confidence", "uncertain")
-        }  # by which reviewers sort what waits
+        # by which reviewers sort what waits
+        stated = {name: court.get(name) for name in ("confidence", "uncertain")}
         outcome = {"outcome": "pending", "explanation": why, **stated}
     kind = outcome["outcome"]
     shown = parts_shown(calls)
     fault = None
-    edited = (
-        review is not None and review.get("action") == "edit"
-    )  # by a person, who was shown the policy
+    # by a person, who was shown the policy
+    edited = review is not None and review.get("action") == "edit"
     if kind in ("refusal", "failure"):
         fault = {name: outcome[name] for name in ("seat", "role", "model")}
         fault["kind"] = outcome.get("form") or outcome.get("error")

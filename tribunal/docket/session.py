@@ -92,10 +92,11 @@ async def _judge_and_keep(
     post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, keep: KeepOptions,
     author: str | None,
 ) -> Record:  # fmt: skip
+    # SQLAlchemy, for those who keep
     from tribunal.docket.record_rows import (
         check_database,
         keep_record,
-    )  # SQLAlchemy, for those who keep
+    )
     from tribunal.store.table_versions import DatabaseDamaged
 
     with suppress(DatabaseDamaged):
@@ -110,9 +111,8 @@ async def _judge(
 ) -> Record:  # fmt: skip
     unkept = ""
     if context.review:
-        from tribunal.docket.decision_effects import (
-            hash_author,
-        )  # SQLAlchemy, for those who ask for it
+        # SQLAlchemy, for those who ask for it
+        from tribunal.docket.decision_effects import hash_author
         from tribunal.docket.docket import docket_here
         from tribunal.store.table_versions import DatabaseDamaged, DatabaseUnreachable
 

@@ -232,9 +232,8 @@ class Trials:
                 return TrialResult(record=record, calls=tuple(patient.made), held=True)
             patient.given_up[split_name(fault["model"])[0]] = fault["error"], fault["explanation"]
             given = post if progress.standing == "unbegun" else None  # its state can't be written
-        wrong = (
-            find_wrong_state(state, context) is not None
-        )  # nobody can review it; its record says why
+        # nobody can review it; its record says why
+        wrong = find_wrong_state(state, context) is not None
         waiting = None if wrong or not waits else await self._look_at_waiting(held, context)
         if waiting is None:
             thread = held.id if state.get("review") and not (wrong and waits) else ""

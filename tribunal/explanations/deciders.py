@@ -83,10 +83,11 @@ def list_findings(record: JSON) -> list[Finding]:
         record: its record as JSON.
     """
     appeals = record.get("appeals") or ()
+    # as it was after the review, and after each appeal
     outcomes = [
         *(each["before"] for each in appeals),
         record,
-    ]  # as it was after the review, and after each appeal
+    ]
     review: JSON = record.get("review") or {}
     court = find_models_outcome(record) or record
     findings = [Finding("models", "", court.get("category"), court.get("hateful"))]

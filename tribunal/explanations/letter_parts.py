@@ -212,10 +212,11 @@ _QUOTED = re.compile(
     r"“([^”]+)”|„([^“”]+)[“”]|\"([^\"]+)\"|«([^»]+)»|「([^」]+)」|『([^』]+)』|‘([^’]+)’(?!\w)"
 )
 _MOST_CHARACTERS = 3_000  # characters of title and text
+# letters that a word's forms differ in at its end; and how many are left at least
 _STEM, _LEAST_STEM = (
     3,
     5,
-)  # letters that a word's forms differ in at its end; and how many are left at least
+)
 
 
 def _names_to_leave_out(record: Record) -> list[str]:

@@ -34,9 +34,8 @@ async def _open_database(path: str) -> Database:
         database = await Database.open(
             await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA
         )
-        await database.rows(
-            _LOOK_UP, ""
-        )  # a table of another make is found now, not in the middle of a case
+        # a table of another make is found now, not in the middle of a case
+        await database.rows(_LOOK_UP, "")
     except DatabaseError as error:
         if database:
             await database.close()

@@ -205,9 +205,8 @@ def read_fault(error: BaseException, *, secrets: Iterable[str] = (), shown: str 
     limited = read_wait(headers, f"{said} {getattr(chain[0], 'details', '')}", limited=True)
     kind = _kind_of(status, codes, details, limited)
     wait = limited if kind == "rate_limit" else read_wait(headers, said, limited=False)
-    asked = (
-        _asked_address(chain) if status == 404 else ""
-    )  # it is a model that isn't there, or a path
+    # it is a model that isn't there, or a path
+    asked = _asked_address(chain) if status == 404 else ""
     return Fault(
         kind, f"{words} (asked: {scrub(asked, secrets)})" if asked else words, status, wait, details
     )

@@ -22,17 +22,19 @@ _SEVERAL = (
     "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
 )
 
+# backgrounds of transparent images, as greys, in the order of preference
 _GROUNDS = (
     255,
     0,
     128,
     64,
     192,
-)  # backgrounds of transparent images, as greys, in the order of preference
+)
+# differences between neighbours, of 255: an edge of the transparency, an edge that can be seen
 _EDGE, _SEEN = (
     64,
     24,
-)  # differences between neighbours, of 255: an edge of the transparency, an edge that can be seen
+)
 
 _FRAMES = 4  # of an animation that are shown
 _MOST_FRAMES, _MOST_PIXELS = 1_000, 100_000_000  # of an animation that are looked at

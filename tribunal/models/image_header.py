@@ -117,9 +117,8 @@ def _webp_size(raw: bytes) -> tuple[int, int]:
 
 _MOST_HEADER = 1024 * 1024  # bytes before the pixels of an ISO media file
 _MARKER = re.compile(rb"\xff([^\x00\xff])")
-_SIZED = frozenset(
-    {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-)  # the start of a frame, of whichever kind
+# the start of a frame, of whichever kind
+_SIZED = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # those that have no length
 _MOST_SEGMENTS = (
     20_000  # a picture has some dozens; colour profiles and previews come in pieces of 64 KB

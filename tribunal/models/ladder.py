@@ -167,9 +167,8 @@ class Ladder:
         self._learnt = learnt
         self.first: Fault | None = None
         self.tries = 1
-        self._full = dict(
-            call.left_out
-        )  # with what was named left out, and nothing that was guessed
+        # with what was named left out, and nothing that was guessed
+        self._full = dict(call.left_out)
         self._named: set[Part] = set()
         self._guessed: tuple[Part, ...] = ()
         self._used: set[tuple[Part, ...]] = set()
@@ -282,10 +281,11 @@ class Ladder:
         if call.may_stream and call.is_last_estimated:
             call.left_out["stream"] = 1  # it may say what was used of a whole answer alone
             self._named.add("stream")
+        # whether or not there is a step below these two
         present = call.sent_parts() | {
             "format",
             "limit",
-        }  # whether or not there is a step below these two
+        }
         for part in PARTS:
             scope = _scope(part, call)
             level = call.level(part)

@@ -54,14 +54,14 @@ class ModelCall:
     question: Question
     context: Context
     max_output_tokens: int
+    # in the order of preference
     forms: tuple[ResponseFormat, ...] = (
         "json_schema",
         "json_object",
         "prompt",
-    )  # in the order of preference
-    left_out: dict[Part, int] = field(
-        default_factory=dict
-    )  # how far each part of the request is stepped down
+    )
+    # how far each part of the request is stepped down
+    left_out: dict[Part, int] = field(default_factory=dict)
     image: tuple[str, str] | None = None  # data URI, hash of the bytes
     set_temperature: float | None = None  # None: the model takes none
     provider_bounds: frozenset[str] = frozenset()
@@ -70,9 +70,8 @@ class ModelCall:
     has_substitute: bool = False  # whether another model is asked where this one isn't there
     base_url: str | None = None
     added_fields: JSON = field(default_factory=dict)  # of the body, by a line-up or the role
-    own_fields: JSON = field(
-        default_factory=dict
-    )  # of the body, by the run's own setting `extra_body`
+    # of the body, by the run's own setting `extra_body`
+    own_fields: JSON = field(default_factory=dict)
     complaint: str = ""
     cut_at: int | None = None  # the limit that cut an answer off, before it was raised
     last_prompt_tokens: int = 0

@@ -191,10 +191,11 @@ class Question:
             if self.role.plain:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
+                # of other people's
                 shown = [
                     *self.post.earlier,
                     *_texts_in([self.material, self.shared_material]),
-                ]  # of other people's
+                ]
                 surplus: list[str] = []
                 value = read_answer(
                     said, self.form, post=self.post.text, material=shown, surplus=surplus

@@ -54,9 +54,8 @@ class Answer(Generic[Filled]):
     @property
     def confidence(self) -> float | None:
         """Return the confidence that the form states, from 0 to 1, or None; the rehearsal model is never sure."""
-        by_rules = was_rehearsed(
-            self.log.get("calls", ())[-1:]
-        )  # the last call is the one that answered
+        # the last call is the one that answered
+        by_rules = was_rehearsed(self.log.get("calls", ())[-1:])
         return None if by_rules else getattr(self.value, "confidence", None)
 
 

@@ -44,11 +44,12 @@ async def read_server_slots(
 
 A_NIGHT = 8 * 3_600.0  # seconds
 PAUSES = 1.0, 60.0  # seconds between two questions after a server's health: at first, and at most
+# what a server answers that loads its model, and a gateway before one that is gone
 _STARTING = (
     502,
     503,
     504,
-)  # what a server answers that loads its model, and a gateway before one that is gone
+)
 _ENOUGH_HITS = 2  # of a call, while others were answered in between; then it is sent in its turn
 _ENOUGH_LOSSES = 3  # of a call that was sent in its turn to a server that was well, or that answered others meanwhile
 _HEALTH_SECONDS = 10.0
@@ -216,9 +217,8 @@ async def _ask_health(provider: Provider, environment: Mapping[str, str]) -> boo
         status = await _health_status(provider, environment)
     except (OSError, TimeoutError, ValueError):
         return False
-    return (
-        None if status is None else status not in _STARTING
-    )  # one that knows no such path is there
+    # one that knows no such path is there
+    return None if status is None else status not in _STARTING
 
 
 async def is_reachable(provider: Provider, environment: Mapping[str, str]) -> bool:

@@ -35,9 +35,8 @@ from tribunal.settings.systems import check_prompt_name, register_seats, resourc
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
 _CITED = ("evidence", "precedents")
-_TAKEN = frozenset(
-    {"role", "state", "runtime", "check", "mend", "draw", "shared"}
-)  # what `ask` itself is given
+# what `ask` itself is given
+_TAKEN = frozenset({"role", "state", "runtime", "check", "mend", "draw", "shared"})
 
 
 class SeatNode(Protocol):

@@ -32,10 +32,11 @@ from tribunal.errors import BadInput
 
 MOST_BYTES = 16 * 1024 * 1024
 MOST_LINE = 64 * 1024 * 1024  # bytes of one line of a file whose size isn't bounded
+# by the specification of Git LFS
 _LFS, _LARGEST_POINTER = (
     b"version https://git-lfs.github.com/spec/",
     1023,
-)  # by the specification of Git LFS
+)
 # A pipe or a device may keep whoever opens it waiting, or begin to do something. Windows has neither.
 _WITHOUT_WAITING = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -190,9 +191,8 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
         with draft.open("xb") as file:
             yield file
             file.flush()
-            os.fsync(
-                file.fileno()
-            )  # without it a power cut may leave the new name over an empty file
+            # without it a power cut may leave the new name over an empty file
+            os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:
         with suppress(OSError):

@@ -253,9 +253,8 @@ def serve_jobs(work: str, memory: int) -> None:
             answer, content = do(order["job"], body)
             write_message(answers, {"number": order["number"], "answer": answer}, content)
         return
-    os._exit(
-        1
-    )  # what is left in the pipe's buffer would be written once more, and complained about
+    # what is left in the pipe's buffer would be written once more, and complained about
+    os._exit(1)
 
 
 def _limit_time(seconds: float) -> None:

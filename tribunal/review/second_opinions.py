@@ -29,12 +29,13 @@ from tribunal.store.audit import OPERATOR, Who, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import second_opinions
 
+# what of a post is shown: its name may tell who decided on it
 _POST = (
     "text",
     "image",
     "language",
     "earlier",
-)  # what of a post is shown: its name may tell who decided on it
+)
 
 
 class SecondOpinions(ClaimStore):

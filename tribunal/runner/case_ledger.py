@@ -125,10 +125,11 @@ class CaseLedger:
         Raises:
             TakenOver: another replica has the case now; nothing was stored.
         """
+        # whole, since it was made in this process
         held, record = (
             case.held,
             cast("Record", decided.record),
-        )  # whole, since it was made in this process
+        )
         paid = without_earlier_calls(held, record)
         spent = case.allowance.close()
         calls = {call["id"]: Call.model_validate(call) for call in decided.calls}

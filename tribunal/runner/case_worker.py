@@ -44,9 +44,8 @@ class Worker:
         self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[Decided | Invalid | None]] = {}
         self._beginning: set[str] = set()  # cases that are taken up, and not tried yet
-        self.held_in_memory: set[str] = (
-            set()
-        )  # cases that are not to be kept, and wait for a provider without a place
+        # cases that are not to be kept, and wait for a provider without a place
+        self.held_in_memory: set[str] = set()
 
     @property
     def stopping(self) -> bool:

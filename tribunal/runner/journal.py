@@ -27,12 +27,13 @@ from tribunal.schema import JSON
 
 CHAINED = "sha256"  # run.json's `chain`: every line of its results has a link
 _LINK = re.compile(rb',"previous":"([0-9a-f]{64})"\}\n\Z')
+# fields of run.json that change after the first line
 _AT_END = (
     "finished",
     "head",
     "served",
     "continued",
-)  # fields of run.json that change after the first line
+)
 
 
 def hash_line(line: bytes) -> str:
@@ -131,11 +132,12 @@ class ChainCheck:
         self.fault = self.fault or fault
 
 
+# the files of a run's folder
 RUN, RESULTS, SUPERSEDED = (
     "run.json",
     "results.jsonl",
     "superseded.jsonl",
-)  # the files of a run's folder
+)
 SYNC_EVERY = 1.0  # seconds
 # As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
 _REHEARSED = (b',"rehearsed":true,"track":', f'"model":"{REHEARSAL}"'.encode())

@@ -111,10 +111,11 @@ async def repeat(
                     await wake.wait()
 
 
+# seconds for which a breaker is open: at first, and at most; each time twice as long
 PAUSES = (
     10.0,
     600.0,
-)  # seconds for which a breaker is open: at first, and at most; each time twice as long
+)
 _ENOUGH_TRIES = 3  # of a case, while others that began after its first try were answered
 _MAX_ROW_TRIES = 10  # of a row of a batch, which has no deadline, whatever became of others
 _MOST_TRIED = 10_000  # cases whose tries are remembered
@@ -144,9 +145,8 @@ class CaseBreaker(Breaker):
 
     kind: str = ""
     probe: str | None = None  # the case that is to show whether the provider answers again
-    unanswered: set[str] = field(
-        default_factory=set
-    )  # the cases that no model answered since it opened
+    # the cases that no model answered since it opened
+    unanswered: set[str] = field(default_factory=set)
     last_answered: int = 0  # the number of the case that was answered and began last
 
     def admits(self, case_id: str) -> bool:
@@ -190,10 +190,11 @@ class Outages:
         self._hold_seconds = hold_seconds
         self._metrics = metrics
         self._breakers: dict[str, CaseBreaker] = {}
+        # the number of each case that is on trial
         self._numbers, self._begun = (
             count(1),
             dict[str, int](),
-        )  # the number of each case that is on trial
+        )
         self._tries: dict[
             str, tuple[int, int]
         ] = {}  # of a case: how often, and the last number at its first failure

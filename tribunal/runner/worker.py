@@ -61,9 +61,8 @@ async def serve_posts(
     Returns:
         How many posts are under way after the last message.
     """
-    logging.getLogger("tribunal").setLevel(
-        logging.ERROR
-    )  # of the environment the leader has warned already
+    # of the environment the leader has warned already
+    logging.getLogger("tribunal").setLevel(logging.ERROR)
     from tribunal.errors import BadInput
     from tribunal.models.registry import current_registry
     from tribunal.runner.decider import PostDecider

@@ -25,9 +25,8 @@ from tribunal.settings.context import Context
 _MOST_LOSSES = 2
 # So many in a row mean that something is wrong for all: posts that ended their process, processes that couldn't begin.
 _IN_A_ROW = 3
-_FIELDS_OF_SAMPLE = set(
-    Sample.model_fields
-)  # what a table's row holds beside stays with its leader
+# what a table's row holds beside stays with its leader
+_FIELDS_OF_SAMPLE = set(Sample.model_fields)
 
 
 def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> JobWorker:

@@ -27,9 +27,8 @@ from tribunal.settings.setting import setting
 
 
 def _check_overlap(overlap: int, info: ValidationInfo) -> int:
-    window = info.data.get(
-        "window_tokens", overlap + 1
-    )  # missing where it is wrong itself, or no setting of a system
+    # missing where it is wrong itself, or no setting of a system
+    window = info.data.get("window_tokens", overlap + 1)
     if overlap >= window:
         raise ValueError(f"is not below window_tokens, {window}")
     return overlap

@@ -44,10 +44,11 @@ from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ITS_TIME = text("SELECT extract(epoch FROM clock_timestamp())::float8")
+# seconds in which a connection of PostgreSQL needs no look at whether it is there
 _FRESH, _USED = (
     1.0,
     "tribunal.used",
-)  # seconds in which a connection of PostgreSQL needs no look at whether it is there
+)
 
 
 class Store:
@@ -83,9 +84,8 @@ class Store:
             BadInput: the address is wrong, it can't be reached, or its tables are of an earlier release, or not as
                 this one needs them.
         """
-        url = await asyncio.to_thread(
-            _parse_address, address
-        )  # it reads `.env`, to find the data folder
+        # it reads `.env`, to find the data folder
+        url = await asyncio.to_thread(_parse_address, address)
         postgres = url.get_backend_name() == "postgresql"
         reader = None
         # Parameters are hidden in errors: they are posts, records and secrets. Every transaction is ended by whoever
@@ -352,9 +352,8 @@ def upgrade(address: str | None = None) -> str:
                 create_tables(connection, shown)
             elif version != VERSION and not is_newer(version):
                 run_migrations(connection, shown, version)
-            upgrade_checkpoint_tables(
-                connection
-            )  # they have versions of their own, those of the installed library
+            # they have versions of their own, those of the installed library
+            upgrade_checkpoint_tables(connection)
             check_compatible(connection, shown)
             check_tables(connection, shown)
     finally:

@@ -294,10 +294,11 @@ def database_problems(address: str, reading: str = "") -> Iterator[None]:
         raise database_problem(address, told) from error
 
 
+# "TRBC", by which it is told apart from any other SQLite file, and its version
 _HEADER = (
     0x54524243,
     1,
-)  # "TRBC", by which it is told apart from any other SQLite file, and its version
+)
 # Each as one that was cut off. A case whose record was kept, too, is there already.
 _COPY_CASES = """
 INSERT INTO cases (id, created, status, attempt, attempts_before, owner, graph, settings, keep, via, post_id, post)

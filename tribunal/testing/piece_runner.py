@@ -46,11 +46,12 @@ async def _run_piece(
 ) -> JSON:
     """Return what the piece writes, given the channels that it declares."""
     post = {key: value for key, value in given.items() if key in PostInput.__annotations__}
+    # the settings of the case are every piece's
     shown = (
         "context",
         *contract.needs,
         *contract.uses,
-    )  # the settings of the case are every piece's
+    )
     extra = next((each for each in given if each not in (*post, *shown)), None)
     if extra:
         raise BadInput(

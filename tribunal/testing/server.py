@@ -140,9 +140,8 @@ class ScriptedServer(InThread):
         try:
             while (asked := await _read_request(reader)) and not writer.is_closing():
                 answering = asyncio.ensure_future(self.respond(writer, *asked))
-                leaving = asyncio.ensure_future(
-                    reader.read(1)
-                )  # ends where the client goes: none asks ahead
+                # ends where the client goes: none asks ahead
+                leaving = asyncio.ensure_future(reader.read(1))
                 try:
                     await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
                 finally:

@@ -61,9 +61,8 @@ def _make(endpoint: Endpoint) -> ModerationEndpoint:
         api_key=endpoint.key or "none",
         base_url=endpoint.base_url,
         max_retries=0,  # Tribunal retries
-        http_client=DefaultAsyncHttpxClient(
-            follow_redirects=False
-        ),  # a redirect would carry the key elsewhere
+        # a redirect would carry the key elsewhere
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False),
     )
     return ModerationEndpoint(model=endpoint.model, api=client)
 

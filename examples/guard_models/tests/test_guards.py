@@ -15,9 +15,8 @@ VIOLATION = (
 
 
 def say(scripted_model: ScriptedModel, answer: str) -> None:
-    scripted_model.script = lambda request: Reply(
-        answer
-    )  # a request in a model's own layout names no part
+    # a request in a model's own layout names no part
+    scripted_model.script = lambda request: Reply(answer)
 
 
 def sent(scripted_model: ScriptedModel) -> dict[str, Any]:

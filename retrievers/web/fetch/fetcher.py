@@ -105,9 +105,8 @@ Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
 
 def make_system_resolver() -> Resolver:
     """Return `getaddrinfo` on threads of its own, so that names that hang hold up nothing but other names."""
-    threads = ThreadPoolExecutor(
-        8, thread_name_prefix="tribunal-dns"
-    )  # they start at the first look-up
+    # they start at the first look-up
+    threads = ThreadPoolExecutor(8, thread_name_prefix="tribunal-dns")
 
     async def resolve(host: str, port: int) -> list[str]:
         ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)

@@ -182,9 +182,8 @@ class _EnginePace:
     LONGEST_REST = 120.0
 
     def __init__(self, engine: str) -> None:
-        self.spacing = (
-            1.0 if "duckduckgo" in engine.lower() else 0.0
-        )  # least seconds between two requests
+        # least seconds between two requests
+        self.spacing = 1.0 if "duckduckgo" in engine.lower() else 0.0
         self._next = self._rests_until = 0.0
 
     @classmethod

@@ -64,11 +64,12 @@ def test_every_plan_is_counted_as_one_that_is_walked() -> None:
         posts.wrong, posts.wrong_side), made[2].hate, *(np.ones(160),) * 3,
     )  # fmt: skip
     rules = [rules_of_stage(stage.posts) for stage in made]
+    # 4 steps for each verdict; and twice, where some are bare
     assert [len(each) for each in rules] == [
         15,
         15,
         63,
-    ]  # 4 steps for each verdict; and twice, where some are bare
+    ]
     few = [rules_of_stage(stage.posts, few=True) for stage in made]
     assert [len(each) for each in few] == [8, 8, 17]
     assert all(rule in every for some, every in zip(few, rules, strict=True) for rule in some)

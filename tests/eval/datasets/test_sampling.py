@@ -100,9 +100,8 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
         name for seed in range(400) for name in ids(choose_samples(held, samples=5, seed=seed))
     )
     assert len(drawn) == 20
-    assert all(
-        60 <= count <= 145 for count in drawn.values()
-    )  # of 100; four standard deviations are 35
+    # of 100; four standard deviations are 35
+    assert all(60 <= count <= 145 for count in drawn.values())
 
 
 @pytest.mark.parametrize(

@@ -62,12 +62,13 @@ def test_the_order_of_choice(tmp_path: Path) -> None:
         [{**each, "thread": "t"} for each in declared[:3]] + [{}],
         dataset="hatecheck",
     )
+    # a post without a thread is alone
     assert clusters_of(thread, "thread").of_post.tolist() == [
         0,
         0,
         0,
         1,
-    ]  # a post without a thread is alone
+    ]
     assert clusters_of(thread, "near-duplicates").as_json()["n"] == 2
     assert clusters_of(thread, "post").as_json() == {
         "by": "post",

@@ -89,9 +89,8 @@ def test_equal_runs_and_empty_ones(tmp_path: Path) -> None:
 
 def test_runs_over_other_data_are_not_compared(tmp_path: Path) -> None:
     first = run(tmp_path / "a", "010", "010")
-    assert (
-        compare_runs(first, run(tmp_path / "b", "011", "010")) is None
-    )  # another gold for one of the posts
+    # another gold for one of the posts
+    assert compare_runs(first, run(tmp_path / "b", "011", "010")) is None
     other_set = write_run(tmp_path / "c", answers("010", "010"), dataset="fhm")
     assert compare_runs(first, read_columns(other_set)) is None
     elsewhere = write_run(tmp_path / "d", [line("q", 0, 0)])

@@ -83,10 +83,11 @@ def test_the_error_is_whole_over_all_beginnings() -> None:
     assert set(STARTS) <= set(GRID.tolist())
     assert sum(error_of_attempt(number, 0.9) for number in range(1, 60)) == pytest.approx(0.1)
     assert split_error(bare=500, stated=500, bound=0.05, error=0.1) == pytest.approx((0.025, 0.075))
+    # so few could show nothing
     assert split_error(bare=20, stated=500, bound=0.05, error=0.1) == (
         0.0,
         0.1,
-    )  # so few could show nothing
+    )
 
 
 def run_of(folder: Path, *lines: dict[str, Any], **run: Any) -> Path:
@@ -133,9 +134,8 @@ def test_a_threshold_is_found_where_there_is_one(tmp_path: Path) -> None:
 def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> None:
     """Two thirds of the posts are dismissed without a confidence."""
     sure = certain(400, 0.99, 0.9)
-    good = [
-        line(f"d{at}", int(at < 10), 0, track="dismissed") for at in range(800)
-    ]  # 98.75 % right
+    # 98.75 % right
+    good = [line(f"d{at}", int(at < 10), 0, track="dismissed") for at in range(800)]
     bad = [line(f"d{at}", int(at < 80), 0, track="dismissed") for at in range(800)]  # 90 %
     shown, unshown = (
         fit_threshold(run_of(tmp_path / name, *sure, *held))
@@ -153,9 +153,8 @@ def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> Non
 
 
 def test_each_verdict_has_its_own_threshold_where_missed_hate_is_capped(tmp_path: Path) -> None:
-    hate = [
-        line(f"h{at}", int(at >= 40), 1, confidence=0.9) for at in range(400)
-    ]  # 10 % false alarms
+    # 10 % false alarms
+    hate = [line(f"h{at}", int(at >= 40), 1, confidence=0.9) for at in range(400)]
     none = [line(f"n{at}", int(at < 1), 0, confidence=0.7) for at in range(600)]  # one missed
     bare = [line(f"d{at}", int(at < 30), 0) for at in range(600)]  # 5 % missed
     folder = run_of(tmp_path / "run", *hate, *none, *bare)
@@ -213,13 +212,14 @@ def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) ->
 
 def test_the_probability_of_hate_is_calibrated_by_what_the_gold_says(tmp_path: Path) -> None:
     random = np.random.default_rng(3)
+    # by verdict and confidence
     hate = {
         (1, 0.9): 0.95,
         (1, 0.6): 0.7,
         (0, 0.9): 0.05,
         (0, 0.6): 0.2,
         (0, None): 0.1,
-    }  # by verdict and confidence
+    }
     lines = []
     for number in range(5000):
         verdict, stated = list(hate)[int(random.integers(len(hate)))]
@@ -243,9 +243,8 @@ def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
     lines = []
     for number in range(4000):
         stated = float(random.choice([0.5, 0.7, 0.8, 1.0]))
-        truly = {0.5: 0.6, 0.7: 0.9, 0.8: 0.8, 1.0: 0.97}[
-            stated
-        ]  # 0.7 and 0.8 are the wrong way round
+        # 0.7 and 0.8 are the wrong way round
+        truly = {0.5: 0.6, 0.7: 0.9, 0.8: 0.8, 1.0: 0.97}[stated]
         lines.append(line(f"p{number}", 1, int(random.random() < truly), confidence=stated))
     found = fit_threshold(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
     assert [at for at, _ in found.calibration] == [0.5, 0.7, 0.8, 1.0]
@@ -294,9 +293,8 @@ def test_posts_without_a_verdict_are_never_accepted_and_lower_the_coverage(tmp_p
         *(line(f"p{i}", 1, 1, confidence=0.9) for i in range(300)),
         *(line(f"r{i}", 1, "refusal", confidence=0.99) for i in range(100)),
         *(line(f"f{i}", 1, "failure") for i in range(100)),
-        *(
-            line(f"t{i}", 1, 0, confidence=0.95, tie=True, uncertain=True) for i in range(100)
-        ),  # a person's anyway
+        # a person's anyway
+        *(line(f"t{i}", 1, 0, confidence=0.95, tie=True, uncertain=True) for i in range(100)),
         *(line(f"u{i}", None, 0, confidence=0.95) for i in range(100)),  # with no gold
     ]
     found = fit_threshold(write_run(tmp_path / "run", lines))

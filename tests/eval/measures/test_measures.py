@@ -108,10 +108,11 @@ def test_a_fine_run_over_binary_gold_is_compared_as_yes_or_no(tmp_path: Path) ->
     assert found["confusion"]["names"] == ["not hate", "hate"]
     found = measure(tmp_path / "run", answers("0235", "0110", scheme="binary"))
     assert (found["scheme"], found["accuracy"]) == ("binary", 0.75)
+    # its own words differ: Sexist, Homophobic, …
     assert found["confusion"]["names"] == [
         "negative",
         "positive",
-    ]  # its own words differ: Sexist, Homophobic, …
+    ]
 
 
 def test_what_is_not_defined_is_null(tmp_path: Path) -> None:

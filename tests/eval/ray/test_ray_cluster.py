@@ -31,9 +31,8 @@ def ended(posts: Path, out: Path | str, *more: str) -> tuple[int, str, str]:
 def test_a_worker_a_node_and_the_driver_are_killed_and_every_post_is_there_once() -> None:
     took = harmed(1200, 0)
     assert (took["lines"], took["twice"], took["exits"]) == (1200, 0, [-9, 0]), took["said"]
-    assert (
-        took["served"] <= 1200 + 64 + 2 * 32
-    )  # what was in flight when somebody was killed, and nothing else
+    # what was in flight when somebody was killed, and nothing else
+    assert took["served"] <= 1200 + 64 + 2 * 32
 
 
 def test_the_budget_is_kept_whoever_is_killed() -> None:
@@ -68,10 +67,11 @@ def test_a_rest_that_one_worker_is_told_of_is_kept_by_all(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "one key")
     monkeypatch.setenv("OPENAI_API_KEY_1", "another key")
+    # the key that is to rest, and of every request after
     answer, rested = (
         court_script(),
         list[str](),
-    )  # the key that is to rest, and of every request after
+    )
 
     def script(request: Request) -> Reply | Fault:
         key = request.headers["authorization"]

@@ -30,12 +30,10 @@ def test_a_call_costs_its_tokens_each_at_its_price(tmp_path: Path) -> None:
         '["openai:a"]\ninput = 2.0\ncached = 0.5\noutput = 10\n["openai:b"]\ninput = 2.0\noutput = 10\n'
     )
     prices = read_prices(tmp_path / "prices.toml")
-    assert prices.cost_of_call(call("openai:a")) == pytest.approx(
-        0.0012 + 0.0002 + 0.001
-    )  # 600 fresh, 400 cached, 100 out
-    assert prices.cost_of_call(call("openai:b")) == pytest.approx(
-        0.002 + 0.001
-    )  # no price for cached ones: they cost the same
+    # 600 fresh, 400 cached, 100 out
+    assert prices.cost_of_call(call("openai:a")) == pytest.approx(0.0012 + 0.0002 + 0.001)
+    # no price for cached ones: they cost the same
+    assert prices.cost_of_call(call("openai:b")) == pytest.approx(0.002 + 0.001)
     assert prices.cost_of_call(call("openai:a", cached=True)) == 0.0  # out of our own cache
     assert prices.cost_of_call(call("openai:c")) is None
 

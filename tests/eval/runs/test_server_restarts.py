@@ -103,9 +103,8 @@ async def test_a_post_that_ends_its_server_each_time_is_a_failure_of_its_own(
     tmp_path: Path,
 ) -> None:
     command = evaluation(tmp_path, 6, "--concurrency", "3")
-    del command[command.index("--wait-for-server") :][
-        :2
-    ]  # by default a server that has answered is waited for
+    # by default a server that has answered is waited for
+    del command[command.index("--wait-for-server") :][:2]
 
     def script(request: Request) -> Reply | Fault:
         ended = "word-3." in request.text

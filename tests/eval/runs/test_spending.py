@@ -60,9 +60,8 @@ async def batch(server: ScriptedServer, folder: Path, *more: str) -> Any:
 async def test_a_run_stops_at_its_limit_and_goes_on_with_more(
     limit: str, more: str, said: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "prices.toml").write_text(
-        '["openai:scripted"]\ninput = 2.0\noutput = 10.0\n'
-    )  # 0.0028 a post
+    # 0.0028 a post
+    (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')
     prices = ("--prices", str(tmp_path / "prices.toml"))
     async with ScriptedServer(lambda request: ANSWER) as server:
         stopped = await batch(server, tmp_path, *prices, limit, more)
@@ -171,10 +170,11 @@ def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None
     own.settle_post(Spending(calls=1, tokens=100))
     assert [own.reserve_post() for _ in range(3)] == [True, True, False]
     dear = RunBudget(RunLimits(Limits(calls=10)))
+    # nobody knows what one costs
     assert [dear.reserve_post(), dear.reserve_post()] == [
         True,
         False,
-    ]  # nobody knows what one costs
+    ]
     dear.settle_post(Spending(calls=3, tokens=100))
     assert [dear.reserve_post() for _ in range(3)] == [True, True, False]
     dear.settle_post(None)

@@ -144,6 +144,5 @@ def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
         decided(posts, out)
     assert out.read_text() == "precious"
     out.unlink()
-    assert (
-        len(decided(posts, out)) == len(decided(posts, out)) == 1
-    )  # its own output it may write again
+    # its own output it may write again
+    assert len(decided(posts, out)) == len(decided(posts, out)) == 1

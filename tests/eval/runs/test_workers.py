@@ -107,11 +107,12 @@ def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path:
     texts = ((folder / "out.jsonl").read_text("utf-8") for folder in (tmp_path, tmp_path / "one"))
     both = [json.loads(line) for text in texts for line in text.splitlines()]
     for each in both:
+        # the hash of another run's line
         del (
             each["seconds"],
             each["usage"]["seconds"],
             each["previous"],
-        )  # the hash of another run's line
+        )
         for call in each["calls"]:
             del call["seconds"], call["id"]
     assert both[:30] == both[30:]

@@ -50,9 +50,8 @@ def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
         reply = asked(
             DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quote_turn(turns[0])
         )["arguments"]
-        assert {each["cue_id"] for each in reply} <= {
-            each.id for each in turns[0].cues
-        }  # the others are conceded
+        # the others are conceded
+        assert {each["cue_id"] for each in reply} <= {each.id for each in turns[0].cues}
         turns.append(defence(1, *(Argument(**each) for each in reply)))
         material: Any = {"round": 2, "own": quote_turn(turns[0]), "defence": quote_turn(turns[1])}
         pressed = asked(PROSECUTION, text, scheme=scheme, **material)["arguments"]

@@ -40,9 +40,8 @@ from tribunal.schema import JSON
 # What comes back is unpacked. Cookies of one key must not go along with another.
 _DROPPED_HEADERS = ("content-encoding", "content-length", "set-cookie", "transfer-encoding")
 _STREAMS = ("text/event-stream", "application/x-ndjson")
-_ASKS_FOR_STREAM = re.compile(
-    rb'"stream": ?true'
-)  # in a text of the body the quotation marks would be escaped
+# in a text of the body the quotation marks would be escaped
+_ASKS_FOR_STREAM = re.compile(rb'"stream": ?true')
 LONGEST_FETCH = 120.0  # seconds for a whole exchange, where the caller sets no limit of its own
 
 

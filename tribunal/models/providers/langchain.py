@@ -238,9 +238,8 @@ def _server_address(model: Any, known: Provider | None) -> str | None:
         None,
     )
     if told is None and known is not None and known.name == "openai":
-        told = getattr(
-            getattr(model, "root_async_client", None), "base_url", None
-        )  # it may read the environment
+        # it may read the environment
+        told = getattr(getattr(model, "root_async_client", None), "base_url", None)
     if told:
         return str(told).rstrip("/")
     return known.default_url or known.rest_url if known else None
@@ -250,9 +249,8 @@ def _keep_own_fields(model: Any, known: Provider, options: JSON, wanted: Request
     """Return the settings of a request without those that would replace the object's own fields."""
     if known.name == "ollama":
         own = {name: value for name in _OLLAMA if (value := getattr(model, name, None)) is not None}
-        own |= {
-            name: value for name, value in wanted.extra.items() if name in _OLLAMA
-        }  # the setting `extra_body`
+        # the setting `extra_body`
+        own |= {name: value for name, value in wanted.extra.items() if name in _OLLAMA}
         return {**options, "options": {**options["options"], **own}}
     own_body = getattr(model, "extra_body", None)
     if own_body and "extra_body" in options:

@@ -154,9 +154,8 @@ def _ollama_make_client(endpoint: Endpoint) -> BaseChatModel:
                 "httpx",
                 key,
                 lines=True,
-                add=OLLAMA.headers(
-                    key
-                ),  # a header that the client itself held would stand in traces
+                # a header that the client itself held would stand in traces
+                add=OLLAMA.headers(key),
                 check_body=_move_thought,
                 read_events=_thought_reader,
             )

@@ -271,7 +271,6 @@ def _parse_error(raw: bytes) -> Any:
     try:
         body = parse_json(raw)
     except ValueError:
-        return raw.decode(
-            "utf-8", "replace"
-        )  # whole: keys are struck out before anything is cut off
+        # whole: keys are struck out before anything is cut off
+        return raw.decode("utf-8", "replace")
     return body

@@ -25,6 +25,7 @@ from tests.retrievers.web.fetch.small_web import Web, ok
         ("br", brotli.compress(b"a page" * 200_000)),
         ("identity", b"a page" * 200_000),
     ],
+    # gzip packs the time, which differs by process
     ids=[
         "gzip",
         "two gzips",
@@ -32,7 +33,7 @@ from tests.retrievers.web.fetch.small_web import Web, ok
         "bare deflate",
         "br",
         "identity",
-    ],  # gzip packs the time, which differs by process
+    ],
 )
 async def test_packed_pages_come_out_whole(web: Web, coding: str, packed: bytes) -> None:
     async def in_bits(writer: asyncio.StreamWriter) -> None:
