@@ -72,10 +72,8 @@ def report_write_errors(path: Path, option: str = "out") -> Iterator[None]:
 
 
 # within a paragraph, and before a value; no stranger's stays as it is
-_LINE_BREAK, _NO_STYLE = (
-    "\x1e",
-    "\x1d",
-)
+_LINE_BREAK = "\x1e"
+_NO_STYLE = "\x1d"
 _STYLES = {"! ": "bold", "~ ": "dim", "? ": "yellow", "> ": "cyan"}
 _ANY_STYLE = re.compile(r"<([a-z ]+)> ")
 _PASSAGE = 240  # characters of a passage that is listed

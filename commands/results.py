@@ -89,13 +89,6 @@ def _print_groups(measured: JSON) -> None:
         say(f"{len(rows) - MOST_PRINTED} more in metrics.json")
 
 
-def _print_answer(figures: Path) -> None:
-    """Print the sentences that a report begins with."""
-    report: JSON = parse_json(read_text(figures))
-    for sentence in report["answer"]:
-        say(make_visible(sentence))
-
-
 def report(
     folders: _RunFolders,
     out: Annotated[
@@ -150,6 +143,7 @@ def report(
         raise BadInput("--json: prints the measures, as --tables does; give one of them")
     runs = find_run_folders(folders)
     price_table = read_price_table(prices)
+    figures: JSON = {}
     if out or not (as_json or tables):
         if out is None and len(folders) > 1:
             raise BadInput(
@@ -163,12 +157,18 @@ def report(
             cluster=cluster,
             metrics=metrics or (),
         )
+        written = files[3]
+        figures = parse_json(read_text(written, written.stat().st_size))
         if not as_json:
-            _print_answer(files[3])
+            for sentence in figures["answer"]:
+                say(make_visible(sentence))
         for file in files:
             say(str(file), aside=as_json or tables)
     if as_json:
-        say_json(measure_runs(runs, prices=price_table, cluster=cluster, metrics=metrics or ()))
+        say_json(
+            figures
+            or measure_runs(runs, prices=price_table, cluster=cluster, metrics=metrics or ())
+        )
     if tables:
         for run in runs:
             if len(runs) > 1:

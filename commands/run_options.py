@@ -171,9 +171,8 @@ def print_warning(warning: str) -> None:
 
 def end_run(*tallies: RunTally) -> NoReturn:
     """End a command after its runs: say on standard error whether they were rehearsed, and how to go on."""
-    rehearsed, results = (
-        sum(each.rehearsed for each in tallies), sum(each.before + each.done for each in tallies)
-    )  # fmt: skip
+    rehearsed = sum(each.rehearsed for each in tallies)
+    results = sum(each.before + each.done for each in tallies)  # fmt: skip
     if rehearsed:
         from tribunal.core.calls import REHEARSED
 

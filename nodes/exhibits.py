@@ -13,7 +13,9 @@ from tribunal.nodes.state import CaseState, opinions_of, precedents_of
 from tribunal.prompts.marks import Entry, Material, entries, ours, quote, short_word
 from tribunal.schema import Evidence, EvidenceStance, Opinion, Precedent
 
-_MOST_OF_A_POST, _MOST_OF_A_NOTE = 600, 300  # characters of an earlier case that a prompt shows
+# Characters of an earlier case that a prompt shows.
+_MOST_OF_A_POST = 600
+_MOST_OF_A_NOTE = 300
 _CITING = re.compile(r"(\s*)\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
 
 

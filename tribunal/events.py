@@ -228,7 +228,7 @@ class CallEvent(Call):
 
 
 class TurnEvent(Turn):
-    """Somebody spoke. A turn of an `id` that came before takes that one's place."""
+    """An agent spoke. A turn replaces an earlier turn of the same `id`."""
 
     event: Literal["turn"]
 

@@ -117,7 +117,7 @@ class Evidence(Frozen):
 
 
 class Precedent(Frozen):
-    """A case that a person decided, as the court was reminded of it. `category` is what was decided, in its words.
+    """A case that a person decided, as the court saw it. `category` is its decision.
 
     `here` is the category that this is in the policy and scheme in force, None where that has none: then it can't be
     followed. `same_policy` says whether it was decided under the very policy that is in force.

@@ -120,14 +120,14 @@ def module_object_of(group: Group, name: str) -> str | None:
 
 @lru_cache(maxsize=8)
 def load_all(group: Group) -> None:
-    """Import whatever installed packages have declared in a group; what can't be imported is passed over."""
+    """Import all plugins of a group; plugins that fail are skipped."""
     for name in names(group):
         with suppress(BadInput):
             plugin(group, name, object, name)
 
 
 def list_known_names(ours: Iterable[str], group: Group) -> str:
-    """Return every name that may be given, for an error: ours, and those that installed packages declare."""
+    """Return every valid name, for an error: ours and the installed packages'."""
     return ", ".join(dict.fromkeys([*ours, *names(group)]))
 
 
@@ -163,7 +163,7 @@ def missing_package(extra: str) -> str | None:
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra: in a checkout the one that adds it to the checkout's environment."""
+    """Return the command that installs an extra, for a checkout or a package."""
     in_checkout = (Path(__file__).parents[1] / "uv.lock").is_file()
     return (
         f"./run --extra {extra} tribunal --version"

@@ -64,7 +64,7 @@ class Image(Frozen):
 
 
 class Appeal(Frozen):
-    """What is said against an earlier verdict on a post. In its new trial every seat but the gatekeeper reads it."""
+    """The appeal against an earlier verdict. In the new trial every seat but the gatekeeper reads it."""
 
     reason: str = Field(description="why the verdict is wrong, as the one who appeals says")
     context: str = Field(default="", description="what the first trial didn't know")
@@ -261,7 +261,7 @@ Outcome = Annotated[Verdict | Refusal | Failure, Field(discriminator="outcome")]
 
 
 class Review(Frozen):
-    """What a person made of a case. While `action` is None the case waits for them.
+    """A person's review. While `action` is None the case waits.
 
     `court` is the outcome that the agents came to; the outcome of the case is the person's.
     """
@@ -290,7 +290,7 @@ class Trial(Frozen):
 
 
 class Appealed(Frozen):
-    """A decision that was opened again, and what came of it. The decision before it stands here as it was."""
+    """A reopened decision and its result, with the earlier decision unchanged."""
 
     id: str = Field(description="the appeal's")
     kind: Literal["appeal", "reopened"] = Field(

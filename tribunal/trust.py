@@ -102,7 +102,7 @@ def check_words(kind: str, name: str) -> None:
 
 
 def check_image(ref: str) -> None:
-    """Refuse a file of the machine as a stranger's image, whatever lies there, unless the operator allows it.
+    """Refuse a local file as a client's image, unless the operator allows it.
 
     Raises:
         BadInput: naming the reference and TRIBUNAL_ALLOW.
@@ -161,7 +161,7 @@ def read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
 
 
 def is_allowed(name: str, value: str | None) -> bool:
-    """Return whether the operator allows this value of a setting; None stands for every value."""
+    """Return whether the operator allows this value of a setting; None: every value."""
     names = {"*", name, "model"} if name in MODEL_SETTINGS else {"*", name}
     patterns = [
         pattern for setting, pattern in read_allowed(os.environ.get(ALLOW, "")) if setting in names

@@ -97,7 +97,8 @@ def compare_entries(plan: ComparisonPlan, prices: Prices | None, cluster: str | 
     )
     if not runs:
         return compared
-    rows, (first_name, first) = compared["entries"], next(iter(runs.items()))
+    rows = compared["entries"]
+    first_name, first = next(iter(runs.items()))
     clusters = clusters_of(first, cluster)
     columns = {
         name: runs[name] if name in runs else _columns_of_log(plan.logs[name], first)

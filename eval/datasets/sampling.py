@@ -146,7 +146,8 @@ class RankedPosts:
         ranks = array("Q")
         strata = array("H")
         self._numbers = dict[str, int]()
-        contents, golds = array("q"), array("H")  # hashes of what a model is shown; 0 without gold
+        contents = array("q")
+        golds = array("H")  # hashes of what a model is shown; 0 without gold
         # of each post: 0 without one, 1 one that is missing, 2 one that is there
         images = bytearray()
         for sample in dataset:

@@ -39,7 +39,8 @@ _ABOUT_ARROW = (
     "dataset_dict.json",
 )
 _EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-_AT_A_TIME, _CHUNK = 8, 1_000  # files that are copied, and images that are looked through, together
+_AT_A_TIME = 8  # files that are copied together
+_CHUNK = 1_000  # images that are checked together
 _LARGE = 100 * 1024 * 1024  # bytes, for which one waits
 
 

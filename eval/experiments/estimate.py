@@ -47,10 +47,8 @@ from tribunal.settings.environment import setting
 from tribunal.settings.graph_settings import SETTINGS
 
 # posts of a run; of a graph that reads pages, whose longest way is very long
-TRIED, TRIED_ON_THE_WEB = (
-    3,
-    1,
-)
+TRIED = 3
+TRIED_ON_THE_WEB = 1
 _READ = 1000  # results of a run, from which its mean is taken
 _MODELS = ("model", "aux_model", "judge_model", "triage")
 

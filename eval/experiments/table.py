@@ -251,7 +251,8 @@ class _TableReader:
             )
         except MissingCell as missing:
             return ExperimentCell(paper=printed, gap=str(missing), source=cell, model=model)
-        value, (low, high) = found.value, found.interval or (None, None)
+        value = found.value
+        low, high = found.interval or (None, None)
         if value is None:
             return ExperimentCell(paper=printed, gap=found.why, n=found.n, source=cell, model=model)
         kind = cell.measure.partition(":")[0]

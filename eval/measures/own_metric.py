@@ -17,7 +17,12 @@ from tribunal.core.text import one_line
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import Ints, RunColumns
-from tribunal.eval.measures.comparison import correct_by_holm, pair_rows, same_data
+from tribunal.eval.measures.comparison import (
+    PairedRows,
+    correct_by_holm,
+    pair_rows,
+    same_data,
+)
 from tribunal.eval.measures.rates import RESAMPLES, SEED
 from tribunal.plugins import plugin
 from tribunal.schema import JSON
@@ -63,17 +68,22 @@ def measure_own_metrics(
     Raises:
         BadInput: a function raised an error, or returned something else than a number.
     """
-    found = []
+    if not metrics:
+        return []
+    clusters = [clusters_of(run, cluster) for run in runs]
+    paired = [
+        (first, second, pair_rows(first, second, of_first))
+        for (first, of_first), (second, _) in combinations(zip(runs, clusters, strict=True), 2)
+        if same_data(first, second)
+    ]
+    measured = []
     for name, function in metrics.items():
         call = _checked(name, function)
-        pairs = [
-            _compare(call, *pair, cluster) for pair in combinations(runs, 2) if same_data(*pair)
-        ]
+        pairs = [_compare(call, *pair) for pair in paired]
         correct_by_holm(pairs)
-        found.append(
-            {"name": name, "runs": [_measure(call, run, cluster) for run in runs], "pairs": pairs}
-        )
-    return found
+        each_run = [_measure(call, *run) for run in zip(runs, clusters, strict=True)]
+        measured.append({"name": name, "runs": each_run, "pairs": pairs})
+    return measured
 
 
 def _checked(name: str, function: Metric) -> Callable[[Ints, Ints], float | None]:
@@ -92,16 +102,13 @@ def _checked(name: str, function: Metric) -> Callable[[Ints, Ints], float | None
 
 
 def _measure(
-    call: Callable[[Ints, Ints], float | None], run: RunColumns, cluster: str | None
+    call: Callable[[Ints, Ints], float | None], run: RunColumns, clusters: Clusters
 ) -> JSON:
     rows = np.flatnonzero(run.is_decided)
     of_two = run.scheme == "binary"
     gold = (run.positive if of_two else run.gold)[rows]
     answer = (run.hateful if of_two else run.label)[rows]
-    values = [
-        call(gold[drawn], answer[drawn])
-        for drawn in _resamples(run, clusters_of(run, cluster), rows)
-    ]
+    values = [call(gold[drawn], answer[drawn]) for drawn in _resamples(run, clusters, rows)]
     finite = [value for value in values if value is not None]
     interval = np.quantile(finite, [0.025, 0.975]).tolist() if finite else None
     return {
@@ -126,9 +133,8 @@ def _compare(
     call: Callable[[Ints, Ints], float | None],
     first: RunColumns,
     second: RunColumns,
-    cluster: str | None,
+    rows: PairedRows,
 ) -> JSON:
-    rows = pair_rows(first, second, clusters_of(first, cluster))
     one, other = rows.sides
     gold = np.concatenate([one.truth, other.truth])
     answer = np.concatenate([one.answer, other.answer])

@@ -23,10 +23,8 @@ from tribunal.schema import JSON
 from tribunal.settings.names import POLICIES
 
 # the fields of a data set that say which verdicts should change
-CHANGES, CLAUSE = (
-    "changes",
-    "clause",
-)
+CHANGES = "changes"
+CLAUSE = "clause"
 GOLD = "gold"
 CITED = "cited"
 # no model is shown these, or they have a list of their own

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from tribunal.eval.measures.columns import OUTCOMES, Bools, RunColumns
 from tribunal.eval.measures.records import policy_of_run
 from tribunal.eval.protocols.protocol import PaperRow, load_protocols
+from tribunal.eval.report.answer import BASELINES
 from tribunal.eval.report.cost_fronts import costs_and_scores
 from tribunal.eval.runs.run_file import IMPORTED
 from tribunal.explanations.case_drawing import spoken_turn
@@ -262,7 +263,7 @@ def baseline_rows(rows: Sequence[JSON]) -> list[JSON]:
             "measured": row["measured"]["baselines"][name]["counting_errors"],
         }
         for row in of.values()
-        for name, title in (("always_hate", "always hate"), ("never_hate", "never hate"))
+        for name, title in BASELINES.items()
     ]
 
 

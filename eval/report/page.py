@@ -23,12 +23,10 @@ from tribunal.errors import BadInput
 from tribunal.schema import JSON
 
 # of the box that is drawn in, in the units of the page; y goes downward
-LEFT, RIGHT, TOP, BOTTOM = (
-    48,
-    348,
-    14,
-    228,
-)
+LEFT = 48
+RIGHT = 348
+TOP = 14
+BOTTOM = 228
 _STEPS = (1, 2, 2.5, 5, 10)
 _APART = 20  # from here on, costs that are so many times apart stand on a logarithmic scale
 

@@ -39,7 +39,9 @@ MANIFEST = "_manifest.json"
 FOLDER_RUN = "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
 OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
-_ROWS, _MOST_ROWS = 500, 10_000  # of a part
+# Rows of a part.
+_ROWS = 500
+_MOST_ROWS = 10_000
 _PARTS_OF_A_SIZE = 20  # after which the next ones are larger, where they may grow
 _SECONDS = 120.0  # after which fewer are written
 

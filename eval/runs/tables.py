@@ -255,8 +255,12 @@ def _common_schema(tables: Iterable[TableFile]) -> pa.Schema | None:
 
 
 GROWING = (".csv", ".tsv", ".jsonl")
-_ROWS, _SECONDS = 500, 5.0  # of new results, after which their rows are written
-_MOST_ROWS, _MOST_BYTES = 2_000, 2**23  # that are written at a time
+# New results are written after so many, or so many seconds.
+_ROWS = 500
+_SECONDS = 5.0
+# The most that is written at a time.
+_MOST_ROWS = 2_000
+_MOST_BYTES = 2**23
 
 
 class WrittenRows(Frozen):
@@ -324,10 +328,8 @@ class GrowingTable:
                 written = self._append(content, written, rows)
         except (OSError, BadInput):
             # the note is read again, and the input from its begin
-            self._written, self._failed = (
-                None,
-                True,
-            )
+            self._written = None
+            self._failed = True
             raise
         self._written = written
         self._failed = False

@@ -35,7 +35,10 @@ from tribunal.nodes.rehearsal.reading import (
 )
 from tribunal.schema import JSON
 
-MOST_SCANNED, MOST_CHARGED, MOST_IMPLIED = 2, 3, 2  # cues
+# Numbers of cues.
+MOST_SCANNED = 2
+MOST_CHARGED = 3
+MOST_IMPLIED = 2
 HARMLESS = "harmless reading"  # a refutation that rests on this alone doesn't carry with the judge
 
 _UNNAMED = "people it doesn't name"

@@ -295,7 +295,9 @@ def _find_matches(layout: PostLayout) -> Iterator[SignMatch]:
 
 def _is_said_of(layout: PostLayout, sign: Sign, match: re.Match[str], mention: Mention) -> bool:
     """Return whether a sign is said of the group, and not of a thing that stands beside it."""
-    text, (start, end), patterns = layout.text, match.span(), LEXICON.context
+    text = layout.text
+    start, end = match.span()
+    patterns = LEXICON.context
     if sign.type != "Direct":
         if not protected_name(layout.policy, mention.key) or (
             sign.only and mention.key not in sign.only

@@ -39,7 +39,7 @@ _LEGACY_EMBEDDING = "hashing"  # the default of the first format, which no longe
 
 
 class FileNote(Frozen):
-    """A file, by name alone, as it was when the index was built."""
+    """A file of an index, by name, as built."""
 
     name: str
     bytes: int
@@ -60,7 +60,7 @@ class IndexFile(FileNote):
 
 
 class IndexManifest(Frozen):
-    """The description of an index. Each kind of index adds what it was built from.
+    """The description of an index. Each kind adds its sources.
 
     Attributes:
         kind: what errors call an index of this kind, before its name.

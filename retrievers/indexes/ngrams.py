@@ -29,10 +29,8 @@ SAMPLE = (
 _LONGEST = 3
 _MOST_TIMES = 255
 # of the randomised SVD: how many directions it looks at beyond those kept, and how often
-_SPARE, _ROUNDS = (
-    32,
-    1,
-)
+_SPARE = 32
+_ROUNDS = 1
 _ROUNDING = 1e-6  # squares of singular values below this share of the largest may be rounding
 _DAMPED = np.concatenate([[0], 1 + np.log(np.arange(1, _MOST_TIMES + 1))]).astype(np.float32)
 # A code point takes 21 bits, so that three of them fit into 64. Each is counted up by one: no n-gram begins with a 0.
@@ -45,7 +43,7 @@ class NgramCounts(NamedTuple):
 
     Attributes:
         gram: the n-gram of each entry, as a number that spells it.
-        times: how often it stands in the text, 255 at most.
+        times: its count in the text, at most 255.
         start: where the entries of each text begin, and at last where they all end; one longer than the texts.
     """
 
@@ -102,7 +100,7 @@ class NgramEmbedder:
     at_once = 1024
 
     def __init__(self, gram: npt.NDArray[np.uint64], rarity: Vectors, shares: Vectors) -> None:
-        """Embed by what was fitted."""
+        """Embed with fitted weights."""
         self.dimension = shares.shape[1]
         self.gram = gram
         self.rarity = rarity
@@ -194,7 +192,7 @@ def _weigh_texts(
 
 
 def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:
-    """Write what was fitted; raise `OSError` if the file can't be written."""
+    """Write the fitted weights; raise `OSError` on failure."""
     with write_atomically(path) as file:
         for numbers, form in (
             (embedder.gram, "<u8"),
@@ -211,7 +209,7 @@ def map_bytes(path: Path) -> npt.NDArray[np.uint8]:
 
 
 def map_ngrams(path: Path, dimension: int) -> NgramEmbedder:
-    """Return what was fitted, mapped. The file says nothing of its form, so it can't lie about it.
+    """Return the fitted weights, mapped. The file doesn't describe its own form.
 
     Raises:
         OSError, ValueError: the file isn't of this dimension, or holds numbers that can't be right.

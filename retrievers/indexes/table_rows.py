@@ -1,4 +1,4 @@
-"""The rows of a file: CSV, TSV, JSONL, JSON or Parquet, each of which can say what is wrong with it."""
+"""Read the rows of a file: CSV, TSV, JSONL, JSON or Parquet. Errors name the row."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class TableFile(NamedTuple):
 
     @property
     def suffix(self) -> str:
-        """Return the suffix that says what it is; `.gz` says only how it is packed."""
+        """Return the suffix of its format, without `.gz`."""
         return PurePath(self.name.lower().removesuffix(_PACKED)).suffix
 
     @property
@@ -153,7 +153,7 @@ class TableRow:
     def yes_or_no(
         self, column: str, yes: Collection[str] = YES, no: Collection[str] = NO
     ) -> bool | None:
-        """Return what a column with values for yes and for no says, letter case aside; None where the cell is blank.
+        """Return yes or no from a column, in any letter case; None if the cell is blank.
 
         1.0 is read as 1, and 0.0 as 0.
 
@@ -186,14 +186,14 @@ class TableRow:
         return BadInput(f"{self.owner}: {self.file} row {self.number}: {problem}")
 
     def missing_column(self, column: str, remedy: str = "") -> BadInput:
-        """Return the error for a column that isn't there, with those that are and the likeliest of them."""
+        """Return the error for a missing column, with all columns and the likeliest."""
         near = likely_columns(column, self.cells)
         likely = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         has = ", ".join(str(name) for name in self.cells)
         return self.error(f"has no column {column!r}{remedy}; it has {has}{likely}")
 
     def value_error(self, column: str, value: object, expected: str) -> BadInput:
-        """Return the error for a cell whose value isn't what is expected."""
+        """Return the error for a cell with an unexpected value."""
         shown = repr(value)
         return self.error(
             f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}"
@@ -201,7 +201,7 @@ class TableRow:
 
 
 def likely_columns(wanted: str, names: Iterable[str]) -> list[str]:
-    """Return the columns that most likely hold what is wanted: of a name like it, or of a usual one; at most two."""
+    """Return at most two likely columns for a role: of a similar name, or of a usual name."""
     there = {str(name).strip().casefold(): str(name) for name in names if name != EXTRA}
     same = there.get(wanted.casefold())
     usual = [there[name] for name in _USUAL.get(wanted, ()) if name in there]

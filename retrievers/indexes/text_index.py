@@ -71,8 +71,8 @@ class TextIndex(Generic[Row]):
         vectors: FAISS's index of the rows' vectors, which are of unit length.
         read_row: reads the row of a number; it raises ValueError for one that is damaged.
         ngrams: makes the vectors of queries, where the embedding is `tfidf`; else None.
-        manifest: what it was built from; None where it was made in memory.
-        folder: where it lies; None where it was made in memory.
+        manifest: its description; None in memory.
+        folder: its folder; None in memory.
     """
 
     vectors: Any
@@ -131,7 +131,7 @@ class TextIndex(Generic[Row]):
             fetched = min(fetched * 4, len(self))
 
     def fingerprint(self, *beside: Any) -> str:
-        """Return a hash of the files of the index, and of what a search shows beside them."""
+        """Return a hash of the index's files and of all that a search shows."""
         files = [note.sha256 for note in self.manifest.files] if self.manifest else []
         return hashlib.sha256(json.dumps([*beside, files], sort_keys=True).encode()).hexdigest()[
             :16

@@ -39,7 +39,7 @@ EXAMPLES = (
 
 
 class LabelNames(Frozen):
-    """Hold what the two labels are called in the perspective's own words (paper, Appendix D)."""
+    """The perspective's own names of the two labels (paper, Appendix D)."""
 
     hate: str = Field(default="Hate", min_length=1)
     not_hate: str = Field(default="Not Hate", min_length=1)
@@ -95,7 +95,7 @@ class TextSource(Frozen):
 
 
 class OwnTexts(Frozen):
-    """Labelled texts that lie in the perspective's own file."""
+    """Labelled texts in the perspective's own file."""
 
     hate: tuple[str, ...] = Field(min_length=1)
     not_hate: tuple[str, ...] = Field(min_length=1)
@@ -121,7 +121,7 @@ class Perspective(Frozen):
         return self
 
     def label_name(self, label: Stance) -> str:
-        """Return what the perspective calls a label."""
+        """Return the perspective's name of a label."""
         return self.labels.hate if label == "hate" else self.labels.not_hate
 
 

@@ -74,10 +74,10 @@ class PerspectiveStore:
 
     Attributes:
         perspective: whose texts they are.
-        embedder: what the vectors of its index were made by.
+        embedder: the embedder of its index.
         index: the texts, and their vectors.
-        folder: where the index lies; None where it was made in memory.
-        manifest: what the index was built from; None where it was made in memory.
+        folder: the index's folder; None in memory.
+        manifest: its description; None in memory.
         embedding: the name of the embedding that its texts are compared by.
     """
 
@@ -186,7 +186,7 @@ def list_perspectives() -> list[str]:
 
 
 def list_usable_perspectives() -> list[str]:
-    """Return the names of all perspectives that can be heard here; if there is none, the five small examples.
+    """Return the names of all usable perspectives; if there is none, the five examples.
 
     These are those with an index, and the user's own that play from memory. Reads files: call it off the event loop.
     """
@@ -410,7 +410,7 @@ def _read_sources(
 def _refuse_to_overwrite(
     folder: Path, perspective: Perspective, source_sha256: str, embedding: str
 ) -> None:
-    """Raise `BadInput` where another index lies in this folder, naming it."""
+    """Raise `BadInput` if this folder has another index."""
     way_out = "give --replace to overwrite it, or --out for another folder"
     owner = f"perspective {perspective.name}: {folder}"
     if not (folder / MANIFEST).exists():

@@ -1,4 +1,4 @@
-"""Building a store of precedents, or bringing one up to date: what it holds already is not embedded again."""
+"""Build or update a store of precedents. Texts that it has are not embedded again."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def forget_cases(
 
 
 class _KnownVectors:
-    """Stands for the embedding of a store whose texts all have their vectors."""
+    """Replaces the embedding of a store that has all vectors."""
 
     dimension: int | None = None
 
@@ -159,7 +159,7 @@ def list_case_ids() -> set[str]:
 
 
 def _read_previous(folder: Path, replace: bool) -> PrecedentStore | None:
-    """Return the store that lies in a folder; None where there is none, or one to replace that can't be read."""
+    """Return a folder's store; None if there is none, or only an unreadable one to replace."""
     if not (folder / MANIFEST).exists():
         return None
     try:
@@ -173,7 +173,7 @@ def _read_previous(folder: Path, replace: bool) -> PrecedentStore | None:
 def _refuse_to_overwrite(
     there: PrecedentManifest, embedding: str, sources: Sequence[CaseSource], folder: Path
 ) -> None:
-    """Raise `BadInput` where what lies there is of other sources, or of another embedding."""
+    """Raise `BadInput` if the store there has other sources or another embedding."""
     same = {(each.kind, each.name) for each in there.sources} == {
         (each.kind, each.name) for each in sources
     }

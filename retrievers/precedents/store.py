@@ -36,7 +36,7 @@ Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class DecidedCase(NamedTuple):
-    """A case and what was decided.
+    """A case and its decision.
 
     Attributes:
         case: its id where it was decided; with it, the case can be found again, or forgotten.
@@ -181,7 +181,7 @@ CaseCount = Annotated[int, Field(ge=0, le=MOST_CASES)]
 
 
 def _current_kind(kind: object) -> object:
-    """Return what a source is called now: an earlier release had a docket beside the database."""
+    """Return the current name of a source: an earlier release had a docket."""
     return "database" if kind == "docket" else kind
 
 
@@ -239,8 +239,8 @@ class PrecedentStore:
     """A store, open. Safe to search from many tasks and threads at once.
 
     Attributes:
-        folder: where it lies.
-        manifest: what it was built from.
+        folder: its folder.
+        manifest: its description.
         embedder: what its vectors were made by; None where it holds no cases, or isn't to be searched.
         index: the cases, and their vectors.
         name: of the store.
@@ -340,7 +340,7 @@ async def open_precedents(name: str) -> PrecedentStore:
 
 
 def open_store(name: str) -> PrecedentStore:
-    """Open a store as `open_precedents` does, for whoever is off the event loop."""
+    """Open a store as `open_precedents`, off the event loop."""
     folder = store_folder(name)
     if not is_path(name) and not (folder / MANIFEST).exists():
         near = suggest_name(name, known := list_stores())

@@ -93,7 +93,7 @@ class StoredPage(Frozen):
 
     @classmethod
     def from_fetch(cls, page: FetchedPage, text: PageText) -> Self:
-        """Return a page that was fetched, with what it says."""
+        """Return a fetched page with its text."""
         return cls(
             id=page_id(page.final_url, text.text),
             url=page.url,
@@ -127,7 +127,7 @@ class ArchivedRun(Frozen):
 
 
 class ArchiveEntry(Frozen):
-    """One thing that happened in a run; the table in `archive` says what stands where."""
+    """One event of a run; the table in `archive` describes the fields."""
 
     kind: Kind
     topic: str
@@ -238,7 +238,7 @@ class Archive:
         await self._add_entry(run, "search", "", query, body)
 
     async def add_page(self, page: StoredPage) -> str:
-        """Add a page, unless it is held already; gives its id."""
+        """Add a page if it is new; returns its id."""
         # Its text stays as it was fetched, so that passages are found in it again; only keys of ours have no place.
         row = {name: self._strike_keys(value) for name, value in page.model_dump().items()}
         columns = ", ".join(row)

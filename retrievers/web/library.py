@@ -1,4 +1,4 @@
-"""Look things up for research, and write down what it found: search, pages, the archive, a replay.
+"""Look things up for research, and archive the results: search, pages, replay.
 
 One library serves all cases of an event loop that share its settings; it is opened at first use.
 """
@@ -187,7 +187,7 @@ class Library:
         self._notes: dict[str, list[str]] = {}
 
     def warnings_for_run(self, run: str) -> list[str]:
-        """Return what the verdict should say of how this case was looked up."""
+        """Return the verdict's warnings about this case's research."""
         notes = list(self._notes.get(run, []))
         if self._replay:
             notes += [REHEARSED] if self._replay.rehearsed and not self.fresh else []
@@ -239,7 +239,7 @@ class Library:
         return found
 
     async def archived_reply(self, phase: str, key: str) -> JSON | None:
-        """Return in a replay what was answered then; None in any other run."""
+        """Return the archived answer in a replay; None otherwise."""
         return (
             await self._replay.next_reply(phase, key) if self._replay and not self.fresh else None
         )

@@ -1,4 +1,4 @@
-"""From the bytes of a page to what it says, by its media type, without what a person would not see.
+"""Read a page's visible text from its bytes, by its media type.
 
 Runs in a reading process.
 """
@@ -97,7 +97,7 @@ MAX_PDF_PAGES = 200
 
 
 def read_pdf(body: bytes, charset: str | None, seconds: float) -> PageText:
-    """Return what a PDF says, as far as the seconds go.
+    """Return a PDF's text, as far as the time allows.
 
     Raises:
         PageUnreadable: it is broken, or asks for a password, or pypdf is not installed.
@@ -136,7 +136,7 @@ def read_pdf(body: bytes, charset: str | None, seconds: float) -> PageText:
 
 
 def read_page(body: bytes, content_type: str, charset: str | None, seconds: float) -> PageText:
-    """Return what a page says; raise `PageUnreadable` if it has no text, or isn't what it says it is."""
+    """Return a page's text; raise `PageUnreadable` if it has none, or another format."""
     found = READERS[content_type](body, charset, seconds)
     text = _visible_text(found.text)
     if not text:

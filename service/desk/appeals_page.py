@@ -57,9 +57,11 @@ async def _describe_rows(visit: DeskVisit, rows: Sequence[JSON]) -> None:
     wanted = select(*columns).where(cases.c.id.in_([row["case_id"] for row in rows]))
     described = {row["id"]: row for row in await store.fetch_rows(wanted)}
     for row in rows:
-        case, (claimed, mine) = described[row["case_id"]], visit.claim_of(row)
+        case = described[row["case_id"]]
+        claimed, mine = visit.claim_of(row)
         record = Record.model_validate(case["record"]) if case["record"] else None
-        row["text"], row["barred"] = case["text"], ""
+        row["text"] = case["text"]
+        row["barred"] = ""
         if row["answer"] is not None:
             row["barred"] = "is being decided now"
         elif record is not None and _had_part(visit, record):

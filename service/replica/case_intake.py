@@ -29,10 +29,8 @@ from tribunal.trust import check_image, for_an_agent
 # A post that is not to be kept is given up before its caller is, who is then told.
 _PART_OF_WAIT = 0.9
 # seconds between two looks at a case that another replica tries
-_FIRST_PAUSE, _LONGEST_PAUSE = (
-    0.05,
-    1.0,
-)
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 1.0
 
 
 class CaseIntake:

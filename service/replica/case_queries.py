@@ -231,7 +231,8 @@ async def list_queue(
     shown = shown.where(cases.c.id.in_(ids))
     rows = {row["id"]: row for row in await store.fetch_rows(shown)}
     for row in rows.values():
-        row["court"], row["copies"] = model_category(row), copies[row["id"]]
+        row["court"] = model_category(row)
+        row["copies"] = copies[row["id"]]
     return [rows[each] for each in ids if each in rows]
 
 

@@ -41,7 +41,9 @@ from tribunal.store.table_versions import DatabaseUnreachable, explain_error, is
 from tribunal.store.tables import VERSION, cases
 
 _LOG = logging.getLogger(__name__)
-_SHORT_PAUSE, _LONG_PAUSE = 1.0, 60.0  # seconds between two looks
+# Seconds between two looks.
+_SHORT_PAUSE = 1.0
+_LONG_PAUSE = 60.0
 
 
 _DATABASE_SECONDS = 3.0  # in which the database has to answer

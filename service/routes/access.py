@@ -103,7 +103,8 @@ async def find_key_owner(request: Request, key: str | None) -> Caller:
     try:
         return await find_caller(replica_of(request).store, key)
     except KeyRefused as refused:
-        request.state.key_id, request.state.key_refused = refused.key_id, refused.reason
+        request.state.key_id = refused.key_id
+        request.state.key_refused = refused.reason
         raise
 
 

@@ -96,7 +96,8 @@ def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
     root.setLevel("ERROR" if level == "error" else "WARNING")
     for name in _OWN_LOGGERS:
         logger = logging.getLogger(name)
-        logger.handlers[:], logger.propagate = [], True
+        logger.handlers[:] = []
+        logger.propagate = True
         # At `info` uvicorn tells each of its own steps; a case and a request have a line of ours.
         quiet = name != "tribunal" and level == "info"
         logger.setLevel("WARNING" if quiet else level.upper())
@@ -135,7 +136,8 @@ def _replace_exception(line: EventDict, *, words: bool) -> EventDict:
     if not isinstance(error, BaseException):
         return line
     frames = traceback.extract_tb(error.__traceback__)[-_MAX_FRAMES:]
-    line["error"], seen = [], list[BaseException]()
+    line["error"] = []
+    seen = list[BaseException]()
     cause: BaseException | None = error
     while cause is not None and cause not in seen:
         seen.append(cause)

@@ -22,7 +22,9 @@ from tribunal.store.engine import Store, first_row
 from tribunal.store.tables import COUNTED, appeals, cases, decisions, second_opinions, secrets
 
 _COURT = "court"  # who decided, where no person did
-_KEY, _SHARES = "second opinions", "second opinions: shares"  # their names among the secrets
+# Names among the secrets.
+_KEY = "second opinions"
+_SHARES = "second opinions: shares"
 
 
 class Sampling:

@@ -213,10 +213,8 @@ _QUOTED = re.compile(
 )
 _MOST_CHARACTERS = 3_000  # characters of title and text
 # letters that a word's forms differ in at its end; and how many are left at least
-_STEM, _LEAST_STEM = (
-    3,
-    5,
-)
+_STEM = 3
+_LEAST_STEM = 5
 
 
 def _names_to_leave_out(record: Record) -> list[str]:

@@ -31,13 +31,12 @@ _GROUNDS = (
     192,
 )
 # differences between neighbours, of 255: an edge of the transparency, an edge that can be seen
-_EDGE, _SEEN = (
-    64,
-    24,
-)
+_EDGE = 64
+_SEEN = 24
 
 _FRAMES = 4  # of an animation that are shown
-_MOST_FRAMES, _MOST_PIXELS = 1_000, 100_000_000  # of an animation that are looked at
+_MOST_FRAMES = 1_000
+_MOST_PIXELS = 100_000_000  # of an animation that are looked at
 _SKETCH = (64, 64)  # in which frames are compared
 _DIFFERENT = 0.5  # mean squared difference between the sketches of two frames, from which on both may be shown
 _GAP = 6  # pixels between two frames

@@ -98,7 +98,8 @@ class Lesson:
         self.asked += 1
         if self.asked < self.patience:
             return False
-        self.asked, self.patience = 0, min(2 * self.patience, LONGEST_RETRY)
+        self.asked = 0
+        self.patience = min(2 * self.patience, LONGEST_RETRY)
         return True
 
 

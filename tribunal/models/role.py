@@ -269,7 +269,8 @@ def _different_policy(policy: Policy) -> Policy:
 
 # Reading answers
 
-_MOST_SURPLUS, _LONGEST_KEY = 5, 40  # keys that a warning names, and characters of each
+_MOST_SURPLUS = 5  # keys that a warning names
+_LONGEST_KEY = 40  # characters of each
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
 # Many templates open the thinking themselves, so that the answer holds no more than its end.
 _END_OF_THINKING = re.compile(r"</think(?:ing)?>")

@@ -33,10 +33,8 @@ _RUN = re.compile(r"(.|[^\w\s]{2,3})\1{2,}", re.DOTALL)
 # UTF-8 bytes, and the share of them that zlib leaves of a text in circles. The test of this module measures them.
 _PACKED = ((2_000, 0.15), (200, 0.33), (60, 0.38))
 # a text with so many digits, and more than so many a letter, holds no words
-_FEWEST_DIGITS, _DIGITS_A_LETTER = (
-    8,
-    2,
-)
+_FEWEST_DIGITS = 8
+_DIGITS_A_LETTER = 2
 _SHORTEST_CUT = 100
 # Of a copy: its words in a row that stand so in the prompt, the share of all words that are in such a row, and the same
 # where no word at all is new.

@@ -33,10 +33,8 @@ from tribunal.errors import BadInput
 MOST_BYTES = 16 * 1024 * 1024
 MOST_LINE = 64 * 1024 * 1024  # bytes of one line of a file whose size isn't bounded
 # by the specification of Git LFS
-_LFS, _LARGEST_POINTER = (
-    b"version https://git-lfs.github.com/spec/",
-    1023,
-)
+_LFS = b"version https://git-lfs.github.com/spec/"
+_LARGEST_POINTER = 1023
 # A pipe or a device may keep whoever opens it waiting, or begin to do something. Windows has neither.
 _WITHOUT_WAITING = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)

@@ -126,10 +126,8 @@ class CaseLedger:
             TakenOver: another replica has the case now; nothing was stored.
         """
         # whole, since it was made in this process
-        held, record = (
-            case.held,
-            cast("Record", decided.record),
-        )
+        held = case.held
+        record = cast("Record", decided.record)
         paid = without_earlier_calls(held, record)
         spent = case.allowance.close()
         calls = {call["id"]: Call.model_validate(call) for call in decided.calls}
@@ -176,7 +174,8 @@ class CaseLedger:
 
     async def refuse(self, case: CaseAttempt, invalid: Invalid) -> None:
         """End a case that can't be tried: it is cancelled. A row of a batch is a failure among the others."""
-        case.observer.end, spent = "bad_input", case.allowance.close()
+        case.observer.end = "bad_input"
+        spent = case.allowance.close()
         await retry_while_away(lambda: self._end_untried(case.held, invalid.why, spent))
 
     def outcome_of_error(self, case: CaseAttempt, error: BaseException) -> Outcome | None:

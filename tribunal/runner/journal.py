@@ -133,11 +133,9 @@ class ChainCheck:
 
 
 # the files of a run's folder
-RUN, RESULTS, SUPERSEDED = (
-    "run.json",
-    "results.jsonl",
-    "superseded.jsonl",
-)
+RUN = "run.json"
+RESULTS = "results.jsonl"
+SUPERSEDED = "superseded.jsonl"
 SYNC_EVERY = 1.0  # seconds
 # As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
 _REHEARSED = (b',"rehearsed":true,"track":', f'"model":"{REHEARSAL}"'.encode())

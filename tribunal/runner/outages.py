@@ -191,10 +191,8 @@ class Outages:
         self._metrics = metrics
         self._breakers: dict[str, CaseBreaker] = {}
         # the number of each case that is on trial
-        self._numbers, self._begun = (
-            count(1),
-            dict[str, int](),
-        )
+        self._numbers = count(1)
+        self._begun = dict[str, int]()
         self._tries: dict[
             str, tuple[int, int]
         ] = {}  # of a case: how often, and the last number at its first failure

@@ -241,7 +241,10 @@ _NAMES = {
 }
 _FINISHING = "finishing the posts in flight; press Ctrl-C again to stop at once"
 _GAP = "  "
-_SHORTEST_BAR, _LONGEST_BAR, _ROOMY = 5, 40, 70  # columns
+# Numbers of columns.
+_SHORTEST_BAR = 5
+_LONGEST_BAR = 40
+_ROOMY = 70
 
 
 def describe_progress(tally: RunTally, *, priced: bool) -> str:

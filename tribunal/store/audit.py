@@ -76,7 +76,7 @@ def canonical(value: object) -> str:
 
 
 def content(entry: Mapping[str, Any]) -> str:
-    """Return the hash of what an entry says: of the list of its fields, so that none can run over into the next."""
+    """Return the hash of an entry's content: of the list of its fields."""
     return sha([entry[name] for name in FIELDS])
 
 
@@ -218,7 +218,7 @@ async def verify(store: Store, kept: str | None = None) -> LogWalk:
 
 @dataclass
 class LogWalk:
-    """A walk through the entries in their order, and what it has come to.
+    """A walk through the entries in order, and its findings.
 
     Attributes:
         kept: the hash of a head that was kept elsewhere.
@@ -267,7 +267,7 @@ class LogWalk:
         return self.fault is None
 
     def check_end(self, end: Head | None) -> None:
-        """Find what is wrong with the end of the log, after its last entry; `end` is its head."""
+        """Find faults at the end of the log; `end` is its head."""
         if end is None:
             self.fault = "the row that holds the head of the log is gone"
         elif end.seq > self.entries:

@@ -45,10 +45,8 @@ from tribunal.store.tables import VERSION, AdvisoryLock
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ITS_TIME = text("SELECT extract(epoch FROM clock_timestamp())::float8")
 # seconds in which a connection of PostgreSQL needs no look at whether it is there
-_FRESH, _USED = (
-    1.0,
-    "tribunal.used",
-)
+_FRESH = 1.0
+_USED = "tribunal.used"
 
 
 class Store:
@@ -253,7 +251,7 @@ def shown_address(address: str | None) -> str:
 
 
 def _prepare_file(file: Path) -> None:
-    """Make a SQLite file and its folder for their owner alone, and put it into write-ahead mode.
+    """Create a private SQLite file and folder, in write-ahead mode.
 
     Raises:
         BadInput: it can't be made, or is something else than a SQLite file.

@@ -60,12 +60,12 @@ class Group:
         self._after.append(note)
 
     def committed(self) -> None:
-        """Tell those who wait for the commit."""
+        """Wake the waiting writers."""
         for note in self._after:
             note()
 
     async def end(self) -> None:
-        """Write what was left for the end, the audit log last."""
+        """Write the deferred rows, the audit log last."""
         for statement, rows in self._rows.items():
             await self.connection.execute(statement, rows)
         await append_all(self.connection, self._entries)

@@ -41,7 +41,7 @@ class DatabaseDamaged(BadInput):
 
 
 def is_newer(version: str) -> bool:
-    """Return whether tables are of a later release, beside which this one goes on working as long as they allow it."""
+    """Return whether the tables are of a later release that this program can use."""
     return version.isdecimal() and version > VERSION
 
 
@@ -148,7 +148,7 @@ def check_tables(connection: Connection, shown: str) -> None:
 
 
 def _find_difference(connection: Connection, *, later: bool) -> str | None:
-    """Return in what the tables aren't as this program wants them; None if they are.
+    """Return how the tables differ from this program's; None if they don't.
 
     What is there besides is allowed, such as the columns of a later release: they have a value of their own or none.
     A `later` release may have changed an index: queries work without it, unless it keeps values unique.
@@ -274,7 +274,7 @@ def database_problem(address: str, error: BaseException) -> BadInput:
 
 @contextmanager
 def database_problems(address: str, reading: str = "") -> Iterator[None]:
-    """Say in a line what is the matter with the database.
+    """Describe the database's problem in one line.
 
     With what is read from it (`reading`), whatever can't be read is told as well.
 

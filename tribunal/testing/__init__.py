@@ -39,7 +39,7 @@ _QUOTED = re.compile(r"^<<<([\w-]+) ([0-9a-f]{16})\n(.*?)\n\1 \2>>>$", re.DOTALL
 
 
 class ScriptedModel(ScriptedServer):
-    """A model that says what a test wants it to, and keeps what it was shown.
+    """A model that answers as a test scripts it, and records its requests.
 
     Where the test says nothing for a part, the model gives a short answer that the part's form allows: one cue, the
     first category. So all parts have something to speak of, and are asked. A part is named as its prompt's file is:
@@ -132,7 +132,7 @@ def check_piece(piece: Any, *states: Mapping[str, Any], **settings: Any) -> list
 
 @lru_cache(maxsize=1)
 def _parts() -> tuple[tuple[re.Pattern[str], tuple[str, str]], ...]:
-    """Return, for every part of ours, what its heading looks like and its names."""
+    """Return the pattern of each part's heading, and its names."""
     found = []
     for path in sorted(Path(tribunal.prompts.__file__).parent.glob("*/*.md")):
         heading = _HEADING.match(read_text(path))

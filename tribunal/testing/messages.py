@@ -83,7 +83,7 @@ class Request(RequestContent):
 
 
 def schema_in(held: Any, *names: str) -> JSON | None:
-    """Return what stands under these names, one within the other, or None if that is no object."""
+    """Return the object under these nested names; None if there is none."""
     for name in names:
         held = held.get(name) if isinstance(held, dict) else None
     return held if isinstance(held, dict) else None

@@ -1,4 +1,4 @@
-"""A piece by itself: with what it declares on the table and nothing else."""
+"""Run one piece with exactly the channels that it declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: asks the script, takes its time, and keeps what it was shown."""
+"""The server: asks the script, waits, and records requests."""
 
 from __future__ import annotations
 

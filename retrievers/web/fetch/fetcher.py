@@ -151,7 +151,7 @@ async def resolve_checked_addresses(
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """Hold what a URL gave, and how it was come by."""
+    """The content of a URL, and how it was fetched."""
 
     url: str  # as it was asked for
     final_url: str  # where it was found, spelt as it was sent
@@ -171,7 +171,7 @@ class Fetcher:
 
     Args:
         allow: places (`host:port`, see `parse_allowed_places`) where the address and port rules are lifted.
-        limits: what one fetch may take.
+        limits: the limits of a fetch.
         image_hosts: hosts (see `parse_image_hosts`) whose robots.txt isn't asked for images.
         resolver: looks names up; the system's by default. Asked once a connection.
         route: where the addresses that have been checked lead to; to themselves by default. For tests.
@@ -201,7 +201,7 @@ class Fetcher:
     async def fetch(
         self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = ""
     ) -> FetchedPage:
-        """Fetch what is at a URL.
+        """Fetch a URL.
 
         Args:
             url: as a model, a page or a person wrote it.

@@ -143,7 +143,7 @@ async def open_answer(
 
 
 class _PinnedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were checked, whatever name it is asked for: the name isn't looked up again.
+    """Connects to checked addresses only: the name isn't looked up again.
 
     TLS still speaks to the name, since it is started by the caller, on the stream that this returns.
     """

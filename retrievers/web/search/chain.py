@@ -50,7 +50,7 @@ class EngineFailure(Frozen):
 
 
 class SearchResult(Frozen):
-    """Hold what a chain gave. `engine` is the one that answered, be it with nothing; None where all failed."""
+    """The result of a chain. `engine` answered, maybe without hits; None if all failed."""
 
     query: str
     hits: tuple[Hit, ...] = ()

@@ -124,7 +124,7 @@ class SearchEngine(Protocol):
 
     @property
     def name(self) -> str:
-        """Return what an archive calls it."""
+        """Return its name in archives."""
 
     async def search(self, query: str, k: int) -> list[Hit]:
         """Return about k hits, the best first; none where it knows none. The chain takes k, and counts the rest.

@@ -143,7 +143,8 @@ def _delta_reader() -> Callable[[JSON], None]:
                 delta["content"] = "".join(str(part.get("text") or "") for part in delta["content"])
             refusal = delta.pop("refusal", None)
             if refusal:
-                delta["content"], refused = refusal, True
+                delta["content"] = refusal
+                refused = True
             said = said or bool(delta.get("content"))
             thought += _thought_in(delta)
             if choice.get("finish_reason"):
